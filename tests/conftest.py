@@ -1,0 +1,133 @@
+"""Fixtures that all tests share.
+
+Unit tests open no socket; functional and end-to-end tests run against real
+parts and fail, rather than skip, when a part is missing: ``make test`` starts
+every part.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import pytest_socket
+import sqlalchemy
+
+from tests.support.cloud import CloudEnv
+
+HERE = Path(__file__).parent
+MYSQL_URL = os.environ.get("TRIMARAN_TEST_MYSQL_URL", "mysql+pymysql://root@127.0.0.1:3306/")
+POSTGRESQL_URL = os.environ.get(
+    "TRIMARAN_TEST_POSTGRESQL_URL",
+    "postgresql+psycopg://trimaran:trimaran@127.0.0.1:5432/trimaran",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs a database server by the database it asks for."""
+    for item in items:
+        callspec = getattr(item, "callspec", None)
+        if callspec and "db_url" in getattr(item, "fixturenames", ()):
+            kind = callspec.params.get("db_url")
+            if kind in ("mariadb", "postgresql"):
+                item.add_marker(kind)
+        if "cloud_env" in getattr(item, "fixturenames", ()):
+            item.add_marker("cloud")
+
+
+@pytest.fixture(autouse=True)
+def _no_sockets_in_unit_tests(request: pytest.FixtureRequest) -> Iterator[None]:
+    if HERE / "unit" in request.path.parents:
+        # Unix sockets stay: asyncio's event loop makes a pair for itself.
+        pytest_socket.disable_socket(allow_unix_socket=True)
+        yield
+        pytest_socket.enable_socket()
+    else:
+        yield
+
+
+def _server_database(admin_url: str, admin_options: dict[str, str]) -> Iterator[str]:
+    name = f"trimaran_test_{uuid.uuid4().hex[:12]}"
+    engine = sqlalchemy.create_engine(admin_url, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(sqlalchemy.text(f"CREATE DATABASE {name} {admin_options['create']}"))
+    try:
+        url = sqlalchemy.make_url(admin_url).set(database=name)
+        yield url.render_as_string(hide_password=False)
+    finally:
+        with engine.connect() as connection:
+            connection.execute(
+                sqlalchemy.text(f"DROP DATABASE IF EXISTS {name} {admin_options['drop']}")
+            )
+        engine.dispose()
+
+
+def _database(kind: str, tmp_path: Path) -> Iterator[str]:
+    if kind == "sqlite":
+        yield f"sqlite:///{tmp_path}/test.sqlite"
+    elif kind == "mariadb":
+        yield from _server_database(MYSQL_URL, {"create": "CHARACTER SET utf8mb4", "drop": ""})
+    else:
+        yield from _server_database(POSTGRESQL_URL, {"create": "", "drop": "WITH (FORCE)"})
+
+
+@pytest.fixture(params=["sqlite", "mariadb", "postgresql"])
+def db_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """The URL of a fresh, empty database of each kind that is supported."""
+    yield from _database(request.param, tmp_path)
+
+
+@pytest.fixture
+def mariadb_url(tmp_path: Path) -> Iterator[str]:
+    """The URL of a fresh, empty MariaDB database."""
+    yield from _database("mariadb", tmp_path)
+
+
+@pytest.fixture
+def postgresql_url(tmp_path: Path) -> Iterator[str]:
+    """The URL of a fresh, empty PostgreSQL database."""
+    yield from _database("postgresql", tmp_path)
+
+
+@pytest.fixture
+def migrated() -> Callable[[str, str], str]:
+    """A function (url, hull) that migrates a database and returns its URL."""
+    from trimaran.db import migrate
+
+    def upgrade(url: str, hull: str = "all") -> str:
+        migrate.upgrade(url, hull)
+        return url
+
+    return upgrade
+
+
+@pytest.fixture
+def free_port() -> Callable[[], int]:
+    """A function that finds a TCP port nobody listens on."""
+
+    def find() -> int:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            return int(probe.getsockname()[1])
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def cloud_env() -> CloudEnv:
+    """The sandbox cloud; it is started when it is not up."""
+    state = Path(os.environ.get("TRIMARAN_SANDBOX", HERE.parent / ".sandbox")).absolute()
+    env = CloudEnv(state)
+    if not env.is_up():
+        subprocess.run(
+            [sys.executable, "-m", "trimaran.sandbox", "up", "--state", str(state)],
+            check=True,
+            timeout=900,
+        )
+    return env

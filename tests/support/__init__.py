@@ -1,0 +1,1 @@
+"""Helpers of the tests: the sandbox cloud, processes of ours, signing."""
