@@ -62,55 +62,64 @@ class _Group(BaseModel):
 class Default(_Group):
     """Group ``default``."""
 
-    debug: bool = Field(False, description="Log at DEBUG level.")
+    debug: bool = Field(default=False, description="Log at DEBUG level.")
     log_dir: str = Field(
-        "/var/log/skyline", description="Directory of the log, and of nginx's logs."
+        default="/var/log/skyline", description="Directory of the log, and of nginx's logs."
     )
     log_file: str = Field(
-        "skyline.log", description="Name of the log; an absolute path such as /dev/stdout works."
+        default="skyline.log",
+        description="Name of the log; an absolute path such as /dev/stdout works.",
     )
     access_log_file: str = Field(
-        "skyline-nginx-access.log", description="Access log in the generated nginx configuration."
+        default="skyline-nginx-access.log",
+        description="Access log in the generated nginx configuration.",
     )
     error_log_file: str = Field(
-        "skyline-nginx-error.log", description="Error log in the generated nginx configuration."
+        default="skyline-nginx-error.log",
+        description="Error log in the generated nginx configuration.",
     )
     secret_key: str = Field(
-        PUBLISHED_SECRET_KEY,
+        default=PUBLISHED_SECRET_KEY,
         description="Key that signs the sessions. The default is public: replace it.",
     )
-    access_token_expire: int = Field(3600, description="Length of a session in seconds.")
+    access_token_expire: int = Field(default=3600, description="Length of a session in seconds.")
     access_token_renew: int = Field(
-        1800, description="A session with fewer seconds left than this is renewed when it is used."
+        default=1800,
+        description="A session with fewer seconds left than this is renewed when it is used.",
     )
     cors_allow_origins: list[str] = Field(
-        [], description="Origins that may use the API from a browser."
+        default=[], description="Origins that may use the API from a browser."
     )
-    session_name: str = Field("session", description="Name of the session cookie.")
+    session_name: str = Field(default="session", description="Name of the session cookie.")
     database_url: str = Field(
-        "sqlite:////tmp/skyline.db",
+        default="sqlite:////tmp/skyline.db",
         description="SQLAlchemy URL; all replicas must share one database.",
     )
-    prometheus_endpoint: str = Field("http://localhost:9091", description="Base URL of Prometheus.")
-    prometheus_enable_basic_auth: bool = Field(
-        False, description="Send user and password to Prometheus."
+    prometheus_endpoint: str = Field(
+        default="http://localhost:9091", description="Base URL of Prometheus."
     )
-    prometheus_basic_auth_user: str = Field("", description="User for Prometheus.")
-    prometheus_basic_auth_password: str = Field("", description="Password for Prometheus.")
-    ssl_enabled: bool = Field(True, description="Scheme of the single sign-on callback is https.")
+    prometheus_enable_basic_auth: bool = Field(
+        default=False, description="Send user and password to Prometheus."
+    )
+    prometheus_basic_auth_user: str = Field(default="", description="User for Prometheus.")
+    prometheus_basic_auth_password: str = Field(default="", description="Password for Prometheus.")
+    ssl_enabled: bool = Field(
+        default=True, description="Scheme of the single sign-on callback is https."
+    )
     cafile: str = Field(
-        "",
+        default="",
         description="CA bundle for OpenStack's https endpoints; empty means the system's bundle.",
     )
     secure_proxy_addr_header: str | None = Field(
-        None,
+        default=None,
         description="Header in which a trusted proxy gives the client's address, e.g. X-Real-IP.",
     )
     policy_file_suffix: str = Field(
-        "policy.yaml", description="Override files are <service>_<suffix> or <service>.<suffix>."
+        default="policy.yaml",
+        description="Override files are <service>_<suffix> or <service>.<suffix>.",
     )
     policy_file_path: str = Field(
-        "/etc/skyline/policy", description="Directory of the policy override files."
+        default="/etc/skyline/policy", description="Directory of the policy override files."
     )
 
 
@@ -153,48 +162,57 @@ class OpenStack(_Group):
     """Group ``openstack``."""
 
     keystone_url: HttpUrl = Field(
-        "http://127.0.0.1:5000/v3/",
+        default="http://127.0.0.1:5000/v3/",
         description="Keystone, for the system login and as the base of single sign-on.",
     )
-    system_project_domain: str = Field("Default", description="Domain of system_project.")
-    system_project: str = Field("service", description="Project of the system account.")
-    system_user_domain: str = Field("Default", description="Domain of system_user_name.")
-    system_user_name: str = Field("skyline", description="System account; it needs the role admin.")
-    system_user_password: str = Field("", description="Password of the system account.")
-    default_region: str = Field("RegionOne", description="Region in which a session starts.")
+    system_project_domain: str = Field(default="Default", description="Domain of system_project.")
+    system_project: str = Field(default="service", description="Project of the system account.")
+    system_user_domain: str = Field(default="Default", description="Domain of system_user_name.")
+    system_user_name: str = Field(
+        default="skyline", description="System account; it needs the role admin."
+    )
+    system_user_password: str = Field(default="", description="Password of the system account.")
+    default_region: str = Field(
+        default="RegionOne", description="Region in which a session starts."
+    )
     user_default_domain: str = Field(
-        "Default", description="Domain of a login that names no domain."
+        default="Default", description="Domain of a login that names no domain."
     )
     interface_type: Literal["internal", "admin", "public"] = Field(
-        "public", description="Which of the catalog's endpoints are used."
+        default="public", description="Which of the catalog's endpoints are used."
     )
     nginx_prefix: str = Field(
-        "/api/openstack", description="Path under which the proxy serves the OpenStack APIs."
+        default="/api/openstack",
+        description="Path under which the proxy serves the OpenStack APIs.",
     )
     base_domains: list[str] = Field(
-        ["heat_user_domain"], description="Domains that the console does not show."
+        default=["heat_user_domain"], description="Domains that the console does not show."
     )
     system_admin_roles: list[str] = Field(
-        ["admin", "system_admin"], description="Roles that see and change everything."
+        default=["admin", "system_admin"], description="Roles that see and change everything."
     )
     system_reader_roles: list[str] = Field(
-        ["system_reader"], description="Roles that see everything."
+        default=["system_reader"], description="Roles that see everything."
     )
     service_mapping: dict[str, str] = Field(
-        SERVICE_MAPPING, description="Service type in the catalog to name in the console."
+        default=SERVICE_MAPPING, description="Service type in the catalog to name in the console."
     )
     extension_mapping: dict[str, str] = Field(
-        EXTENSION_MAPPING, description="Network extension to name in the console."
+        default=EXTENSION_MAPPING, description="Network extension to name in the console."
     )
     reclaim_instance_interval: int = Field(
-        604800, description="Seconds that a server stays in the recycle bin."
+        default=604800, description="Seconds that a server stays in the recycle bin."
     )
-    enforce_new_defaults: bool = Field(True, description="Value of the policy target of this name.")
-    sso_enabled: bool = Field(False, description="Offer single sign-on.")
-    sso_protocols: list[str] = Field(["openid"], description="Protocols of single sign-on.")
-    sso_region: str = Field("RegionOne", description="Region of a session after single sign-on.")
+    enforce_new_defaults: bool = Field(
+        default=True, description="Value of the policy target of this name."
+    )
+    sso_enabled: bool = Field(default=False, description="Offer single sign-on.")
+    sso_protocols: list[str] = Field(default=["openid"], description="Protocols of single sign-on.")
+    sso_region: str = Field(
+        default="RegionOne", description="Region of a session after single sign-on."
+    )
     sso_identity_providers: list[IdentityProvider] = Field(
-        [],
+        default=[],
         description="Identity providers, each {name, protocol, label}; replaces sso_protocols.",
     )
 
@@ -203,11 +221,11 @@ class Setting(_Group):
     """Group ``setting``."""
 
     base_settings: list[str] = Field(
-        ["flavor_families", "gpu_models", "usb_models"],
+        default=["flavor_families", "gpu_models", "usb_models"],
         description="Settings that administrators may change in the console.",
     )
     flavor_families: list[dict[str, Any]] = Field(
-        [
+        default=[
             {
                 "architecture": "x86_architecture",
                 "categories": [
@@ -227,13 +245,13 @@ class Setting(_Group):
         ],
         description="Families of flavors.",
     )
-    gpu_models: list[str] = Field(["nvidia_t4"], description="GPU models.")
-    usb_models: list[str] = Field(["usb_c"], description="USB models.")
+    gpu_models: list[str] = Field(default=["nvidia_t4"], description="GPU models.")
+    usb_models: list[str] = Field(default=["usb_c"], description="USB models.")
 
 
 class _OwnBase(_Group):
     insecure: bool = Field(
-        False, description="Do not verify the certificates of OpenStack's https endpoints."
+        default=False, description="Do not verify the certificates of OpenStack's https endpoints."
     )
 
 
