@@ -1,0 +1,314 @@
+"""Clusters: lookups, listings, the quota, and changes that respect a status.
+
+A listing never reads node groups row by row: their sums are one statement for
+the whole page (``node_totals``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import Session
+
+from trimaran.db.models.magnum import Cluster, NodeGroup, ProjectGate, Quota, utcnow
+from trimaran.db.queries.magnum_paging import EVERYTHING, Page, Scope, as_uuid, one, paged
+from trimaran.errors import Conflict, QuotaExceeded
+
+CLUSTER_RESOURCE = "Cluster"
+_SEVERAL = "Multiple clusters exist with same name. Please use the cluster uuid instead."
+IN_PROGRESS = (
+    "CREATE_IN_PROGRESS",
+    "UPDATE_IN_PROGRESS",
+    "DELETE_IN_PROGRESS",
+    "ROLLBACK_IN_PROGRESS",
+)
+
+
+@dataclass
+class NodeTotals:
+    """What the node groups of one cluster add up to (spec/magnum.md 1.8)."""
+
+    node_count: int = 0
+    master_count: int = 0
+    node_addresses: list[str] = field(default_factory=list)
+    master_addresses: list[str] = field(default_factory=list)
+
+
+def _missing(ident: object) -> str:
+    return f"Cluster {ident} could not be found."
+
+
+def get_cluster(session: Session, scope: Scope, ident: str) -> Cluster:
+    """Finds a cluster by UUID or name.
+
+    Raises:
+        NotFound: none that the scope shows.
+        Conflict: the name is used more than once.
+    """
+    query = sa.select(Cluster).where(scope.clause(Cluster))
+    return one(session, query, Cluster, ident, missing=_missing(ident), several=_SEVERAL)
+
+
+def find_cluster(session: Session, uuid: str, *, lock: bool = False) -> Cluster | None:
+    """Returns the cluster with this UUID in any project, or None.
+
+    Args:
+        session: the unit of work.
+        uuid: of the cluster.
+        lock: whether to take the row's lock until the transaction ends.
+    """
+    query = sa.select(Cluster).where(Cluster.uuid == uuid)
+    return session.scalars(query.with_for_update() if lock else query).one_or_none()
+
+
+def list_clusters(
+    session: Session,
+    scope: Scope,
+    page: Page | None = None,
+    filters: Mapping[str, Any] | None = None,
+) -> list[Cluster]:
+    """Lists clusters.
+
+    Args:
+        session: the unit of work.
+        scope: whose.
+        page: which part; None means all.
+        filters: column → value, or a sequence of values (``status``).
+    """
+    query = sa.select(Cluster).where(scope.clause(Cluster))
+    for name, value in (filters or {}).items():
+        column = Cluster.__table__.columns[name]
+        several = isinstance(value, (list, tuple, set, frozenset))
+        query = query.where(column.in_(list(value)) if several else column == value)
+    page = page or Page()
+    return paged(session, query, Cluster, page, missing=_missing(page.marker))
+
+
+def count_clusters(session: Session, scope: Scope = EVERYTHING) -> int:
+    """Returns the number of clusters that a scope shows."""
+    query = sa.select(sa.func.count()).select_from(Cluster).where(scope.clause(Cluster))
+    return int(session.scalar(query) or 0)
+
+
+def node_totals(session: Session, cluster_uuids: Sequence[str]) -> dict[str, NodeTotals]:
+    """Adds up node groups for many clusters with one statement.
+
+    Returns:
+        One entry for each UUID asked for, also when it has no node group.
+    """
+    totals = {uuid: NodeTotals() for uuid in cluster_uuids}
+    if not totals:
+        return totals
+    query = (
+        sa.select(NodeGroup.cluster_id, NodeGroup.role, NodeGroup.node_count)
+        .add_columns(NodeGroup.node_addresses)
+        .where(NodeGroup.cluster_id.in_(list(totals)))
+        .order_by(NodeGroup.id)
+    )
+    for cluster, role, count, addresses in session.execute(query):
+        entry = totals[cluster]
+        if role == "master":
+            entry.master_count += count or 0
+            entry.master_addresses += addresses
+        else:
+            entry.node_count += count or 0
+            entry.node_addresses += addresses
+    return totals
+
+
+def reserve_cluster_quota(session: Session, project_id: str, default_limit: int) -> None:
+    """Checks the project's cluster quota and keeps other creators out until commit.
+
+    It must be the first statement of a write transaction: MySQL's snapshot
+    would otherwise be older than the lock (fault F-10).
+
+    Args:
+        session: the unit of work that inserts the cluster.
+        project_id: who creates.
+        default_limit: ``[quotas] max_clusters_per_project``, for projects without a quota.
+
+    Raises:
+        QuotaExceeded: the project has as many clusters as it may; those
+            being deleted count too.
+    """
+    _pass_gate(session, project_id)
+    row = session.scalar(
+        sa.select(Quota.hard_limit).where(
+            Quota.project_id == project_id, Quota.resource == CLUSTER_RESOURCE
+        )
+    )
+    limit = default_limit if row is None else row
+    if count_clusters(session, Scope(project_id=project_id)) >= limit:
+        raise QuotaExceeded(
+            "Resource limit exceeded: You have reached the maximum clusters per project, "
+            f"{limit}. You may delete a cluster to make room for a new one."
+        )
+
+
+def _pass_gate(session: Session, project_id: str) -> None:
+    step = (
+        sa.update(ProjectGate)
+        .where(ProjectGate.project_id == project_id)
+        .values(reservations=ProjectGate.reservations + 1)
+    )
+    if session.execute(step).rowcount:  # type: ignore[attr-defined]
+        return
+    try:
+        with session.begin_nested():
+            session.execute(sa.insert(ProjectGate).values(project_id=project_id, reservations=1))
+    except IntegrityError:
+        session.execute(step)
+
+
+def insert_cluster(session: Session, values: Mapping[str, Any]) -> Cluster:
+    """Inserts a cluster.
+
+    Raises:
+        Conflict: the UUID is taken.
+    """
+    row = Cluster(**values)
+    try:
+        with session.begin_nested():
+            session.add(row)
+            session.flush()
+    except IntegrityError as problem:
+        raise Conflict(
+            f"A cluster with UUID {values['uuid']} already exists.", code="ClusterAlreadyExists"
+        ) from problem
+    return row
+
+
+def create_cluster(
+    session: Session, values: Mapping[str, Any], nodegroups: Iterable[Mapping[str, Any]]
+) -> Cluster:
+    """Inserts a cluster with its node groups, so that neither is ever without the other (F-4).
+
+    Raises:
+        Conflict: the UUID is taken.
+    """
+    row = insert_cluster(session, values)
+    session.add_all([NodeGroup(**group) for group in nodegroups])
+    session.flush()
+    return row
+
+
+def update_cluster(
+    session: Session,
+    uuid: str,
+    changes: Mapping[str, Any],
+    *,
+    while_status: Iterable[str] | None = None,
+) -> bool:
+    """Writes columns of a cluster.
+
+    Args:
+        session: the unit of work.
+        uuid: of the cluster.
+        changes: column → new value.
+        while_status: write only while the status is one of these; what
+            another conductor decided meanwhile is then not overwritten (F-11).
+
+    Returns:
+        Whether the row was there (in one of those states).
+    """
+    query = sa.update(Cluster).where(Cluster.uuid == uuid).values(**changes, updated_at=utcnow())
+    if while_status is not None:
+        query = query.where(Cluster.status.in_(list(while_status)))
+    return bool(session.execute(query).rowcount)  # type: ignore[attr-defined]
+
+
+def mark_cluster_deleting(session: Session, uuid: str) -> bool:
+    """Sets DELETE_IN_PROGRESS.
+
+    Returns:
+        False when it was being deleted already, or is gone (F-65).
+    """
+    query = (
+        sa.update(Cluster)
+        .where(Cluster.uuid == uuid)
+        .where(sa.or_(Cluster.status.is_(None), Cluster.status != "DELETE_IN_PROGRESS"))
+        .values(status="DELETE_IN_PROGRESS", status_reason=None, updated_at=utcnow())
+    )
+    return bool(session.execute(query).rowcount)  # type: ignore[attr-defined]
+
+
+def fail_cluster(
+    session: Session, uuid: str, action: str, reason: str, *, nodegroups: Sequence[str] = ()
+) -> None:
+    """Ends an operation in ``<action>_FAILED``, the reason on the cluster and its node groups.
+
+    Args:
+        session: the unit of work.
+        uuid: of the cluster.
+        action: CREATE, UPDATE, DELETE or ROLLBACK.
+        reason: why, for the user.
+        nodegroups: UUIDs of the node groups that the operation is about;
+            those that are in progress get the reason too (F-3).
+    """
+    failed = f"{action}_FAILED"
+    update_cluster(session, uuid, {"status": failed, "status_reason": reason})
+    session.execute(
+        sa.update(NodeGroup)
+        .where(NodeGroup.cluster_id == uuid)
+        .where(sa.or_(NodeGroup.status.in_(IN_PROGRESS), NodeGroup.uuid.in_(list(nodegroups))))
+        .values(status=failed, status_reason=reason, updated_at=utcnow())
+    )
+
+
+def destroy_cluster(session: Session, uuid: str) -> bool:
+    """Removes a cluster and its node groups.
+
+    Returns:
+        Whether there was a row to remove.
+    """
+    session.execute(sa.delete(NodeGroup).where(NodeGroup.cluster_id == uuid))
+    query = sa.delete(Cluster).where(Cluster.uuid == uuid)
+    return bool(session.execute(query).rowcount)  # type: ignore[attr-defined]
+
+
+def clusters_to_poll(session: Session) -> list[Cluster]:
+    """Returns the clusters whose state the driver has to be asked for.
+
+    Those in progress, those with node groups in progress under a settled
+    cluster (F-66), and those whose deletion ended but whose rows are still
+    there because a conductor died in between.
+    """
+    busy = sa.select(NodeGroup.cluster_id).where(NodeGroup.status.in_(IN_PROGRESS))
+    query = (
+        sa.select(Cluster)
+        .where(
+            sa.or_(
+                Cluster.status.in_((*IN_PROGRESS, "DELETE_COMPLETE")),
+                Cluster.uuid.in_(busy),
+            )
+        )
+        .order_by(Cluster.id)
+    )
+    return list(session.scalars(query).all())
+
+
+__all__ = [
+    "EVERYTHING",
+    "IN_PROGRESS",
+    "NodeTotals",
+    "Page",
+    "Scope",
+    "as_uuid",
+    "clusters_to_poll",
+    "count_clusters",
+    "create_cluster",
+    "destroy_cluster",
+    "fail_cluster",
+    "find_cluster",
+    "get_cluster",
+    "insert_cluster",
+    "list_clusters",
+    "mark_cluster_deleting",
+    "node_totals",
+    "reserve_cluster_quota",
+    "update_cluster",
+]
