@@ -7,6 +7,8 @@ every part.
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import socket
 import subprocess
@@ -22,11 +24,22 @@ import sqlalchemy
 from tests.support.cloud import CloudEnv
 
 HERE = Path(__file__).parent
-MYSQL_URL = os.environ.get("TRIMARAN_TEST_MYSQL_URL", "mysql+pymysql://root@127.0.0.1:3306/")
-POSTGRESQL_URL = os.environ.get(
-    "TRIMARAN_TEST_POSTGRESQL_URL",
-    "postgresql+psycopg://trimaran:trimaran@127.0.0.1:5432/trimaran",
+STATE = Path(os.environ.get("TRIMARAN_SANDBOX", HERE.parent / ".sandbox")).absolute()
+
+
+def _server_url(kind: str, default: str) -> str:
+    """Where a server is: the environment says, else the sandbox, else the usual place."""
+    said = os.environ.get(f"TRIMARAN_TEST_{kind.upper()}_URL")
+    with contextlib.suppress(FileNotFoundError):
+        said = said or json.loads((STATE / "sandbox.json").read_text()).get(f"{kind}_url")
+    return said or default
+
+
+MYSQL_URL = _server_url("mysql", "mysql+pymysql://root@127.0.0.1:3306/")
+POSTGRESQL_URL = _server_url(
+    "postgresql", "postgresql+psycopg://trimaran:trimaran@127.0.0.1:5432/trimaran"
 )
+AMQP_URL = _server_url("amqp", "rabbit://guest:guest@127.0.0.1:5672/")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -95,6 +108,12 @@ def postgresql_url(tmp_path: Path) -> Iterator[str]:
     yield from _database("postgresql", tmp_path)
 
 
+@pytest.fixture(scope="session")
+def amqp_url() -> str:
+    """The URL of the broker, as oslo.messaging takes it."""
+    return AMQP_URL
+
+
 @pytest.fixture
 def migrated() -> Callable[[str, str], str]:
     """A function (url, hull) that migrates a database and returns its URL."""
@@ -122,11 +141,10 @@ def free_port() -> Callable[[], int]:
 @pytest.fixture(scope="session")
 def cloud_env() -> CloudEnv:
     """The sandbox cloud; it is started when it is not up."""
-    state = Path(os.environ.get("TRIMARAN_SANDBOX", HERE.parent / ".sandbox")).absolute()
-    env = CloudEnv(state)
+    env = CloudEnv(STATE)
     if not env.is_up():
         subprocess.run(
-            [sys.executable, "-m", "trimaran.sandbox", "up", "--state", str(state)],
+            [sys.executable, "-m", "trimaran.sandbox", "up", "--state", str(STATE)],
             check=True,
             timeout=900,
         )
