@@ -1,0 +1,80 @@
+"""``trimaran demo``: the main job on the embedded default, and a tour of it.
+
+The demo brings the sandbox cloud up, starts ``trimaran serve all`` in front of
+it, and runs real clients against the three services, printing each command and
+its answer.  Everything it writes is below one directory.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from trimaran import sandbox
+from trimaran.cli.demo import environment, settings, tour
+from trimaran.cli.demo.process import Server
+
+DEFAULT_STATE = ".sandbox"
+
+
+def state_directory() -> Path:
+    """Where the sandbox lives: $TRIMARAN_SANDBOX or ./.sandbox."""
+    return Path(os.environ.get("TRIMARAN_SANDBOX", DEFAULT_STATE)).absolute()
+
+
+directory = click.option(
+    "--dir",
+    "where",
+    default=".demo",
+    show_default=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where configuration, logs and .env of the demo are kept.",
+)
+
+
+@click.group()
+def demo() -> None:
+    """A sandbox cloud with all services in front of it, and a tour."""
+
+
+@demo.command()
+@directory
+@click.option("--tour/--no-tour", "with_tour", default=True, show_default=True)
+def up(where: Path, with_tour: bool) -> None:
+    """Start the cloud and the services, and take the tour.
+
+    Running it again is quick and harmless.
+    """
+    where = where.absolute()
+    cloud = sandbox.up(state_directory())
+    places = settings.Places(where)
+    settings.write(places, cloud)
+    Server(places).ensure_running()
+    env = environment.build(places, cloud)
+    environment.write(places.env, env)
+    if with_tour:
+        tour.run(env)
+    click.echo(environment.summary(places, env))
+
+
+@demo.command()
+@directory
+@click.option("--keep-cloud", is_flag=True, help="Stop the services, leave the sandbox up.")
+def stop(where: Path, keep_cloud: bool) -> None:
+    """Stop the services and the sandbox cloud."""
+    Server(settings.Places(where.absolute())).stop()
+    if not keep_cloud:
+        sandbox.down(state_directory())
+
+
+@demo.command()
+@directory
+def status(where: Path) -> None:
+    """Say whether the demo's services run; exit 1 if not."""
+    server = Server(settings.Places(where.absolute()))
+    pid = server.pid()
+    click.echo(f"services: running, pid {pid}" if pid else "services: not running")
+    if not pid:
+        raise SystemExit(1)
