@@ -1,0 +1,141 @@
+"""One pool of connections for the whole process.
+
+A gateway that opens a connection per request spends its time in TCP and TLS
+handshakes.  All Keystone and OpenStack calls of a process go through one
+``requests`` session per pool size; what differs between callers (token,
+verification, time-outs) travels with each request.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from http.cookiejar import DefaultCookiePolicy
+from typing import Any
+from urllib.parse import urlsplit
+
+import requests
+from keystoneauth1 import session as ks_session
+from keystoneauth1.plugin import BaseAuthPlugin
+from requests.adapters import HTTPAdapter
+
+from trimaran.identity import calls
+from trimaran.identity.outgoing import USER_AGENT, outgoing_headers
+
+# Different hosts of a cloud whose pools are kept; each holds http_pool_size.
+_HOSTS = 64
+
+
+def _no_auth(request: requests.PreparedRequest) -> requests.PreparedRequest:
+    """Keeps ``requests`` from looking for a password in the service user's ~/.netrc."""
+    return request
+
+
+class Transport(requests.Session):
+    """The pooled connections, shared by threads and callers.
+
+    Args:
+        pool_size: connections kept to each host; a thread that finds all of
+            them busy waits for one.
+    """
+
+    def __init__(self, pool_size: int) -> None:
+        super().__init__()
+        adapter = HTTPAdapter(
+            pool_connections=_HOSTS, pool_maxsize=pool_size, pool_block=True, max_retries=0
+        )
+        self.mount("http://", adapter)
+        self.mount("https://", adapter)
+        self.auth = _no_auth
+        # A load balancer's cookie of one caller must not travel with the next one's request.
+        self.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
+
+    def send(self, request: requests.PreparedRequest, **kwargs: Any) -> requests.Response:
+        """Sends one prepared request and notes it in ``calls``."""
+        started = time.monotonic()
+        status = "error"
+        try:
+            response = super().send(request, **kwargs)
+            status = str(response.status_code)
+            return response
+        except requests.Timeout:
+            status = "timeout"
+            raise
+        except requests.ConnectionError:
+            status = "unreachable"
+            raise
+        finally:
+            path = urlsplit(request.url or "").path
+            calls.record(request.method or "", path, status, time.monotonic() - started)
+
+
+_transports: dict[int, Transport] = {}
+_lock = threading.Lock()
+
+
+def shared(pool_size: int) -> Transport:
+    """Returns the process's transport of that pool size, made at the first call."""
+    with _lock:
+        transport = _transports.get(pool_size)
+        if transport is None:
+            transport = _transports[pool_size] = Transport(pool_size)
+        return transport
+
+
+def close() -> None:
+    """Closes idle connections of all transports; they open new ones when used again."""
+    with _lock:
+        transports = list(_transports.values())
+    for transport in transports:
+        transport.close()
+
+
+def _after_fork() -> None:
+    # A child that used its parent's sockets would read the parent's answers.
+    global _lock
+    _lock = threading.Lock()
+    _transports.clear()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+class Session(ks_session.Session):
+    """A keystoneauth session on the shared transport.
+
+    Args:
+        auth: plugin that gives token and endpoints; None for unauthenticated calls.
+        transport: the shared connections.
+        timeouts: seconds to connect and seconds to wait for each part of the answer.
+        verify: True, False or the path of a CA bundle.
+        cert: client certificate, or (certificate, key).
+    """
+
+    def __init__(
+        self,
+        *,
+        auth: BaseAuthPlugin | None,
+        transport: Transport,
+        timeouts: tuple[float, float],
+        verify: bool | str = True,
+        cert: str | tuple[str, str] | None = None,
+    ) -> None:
+        super().__init__(
+            auth=auth, session=transport, verify=verify, cert=cert, user_agent=USER_AGENT
+        )
+        self._timeouts = timeouts
+
+    def request(self, url: str, method: str, **kwargs: Any) -> requests.Response:
+        """Sends a request as keystoneauth does, with our headers, time-outs and counting.
+
+        keystoneauth's own debug log is off: bodies carry passwords, user data
+        and secrets' payloads.
+        """
+        kwargs["headers"] = {**outgoing_headers.get(), **(kwargs.get("headers") or {})}
+        kwargs.setdefault("timeout", self._timeouts)
+        kwargs["log"] = False
+        endpoint_filter = kwargs.get("endpoint_filter") or {}
+        with calls.serving(endpoint_filter.get("service_type") or "identity"):
+            response: requests.Response = super().request(url, method, **kwargs)
+            return response
