@@ -9,6 +9,7 @@ the same listing would page differently on PostgreSQL.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -85,7 +86,7 @@ def as_uuid(ident: str) -> str | None:
 
 def one(
     session: Session,
-    query: sa.Select[tuple[M]],
+    query: sa.Select[Any],
     model: Model[M],
     ident: str,
     *,
@@ -116,7 +117,7 @@ def one(
         query = query.where(columns.id == int(ident))
     else:
         query = query.where(columns.name == ident)
-    rows = session.scalars(query.limit(2)).all()
+    rows: Sequence[M] = session.scalars(query.limit(2)).all()
     if not rows:
         raise NotFound(missing)
     if len(rows) > 1:
@@ -126,7 +127,7 @@ def one(
 
 def paged(
     session: Session,
-    query: sa.Select[tuple[M]],
+    query: sa.Select[Any],
     model: Model[M],
     page: Page,
     *,

@@ -23,7 +23,7 @@ def _missing(ident: object) -> str:
 
 
 def _visible(scope: Scope) -> sa.ColumnElement[bool]:
-    shared = ClusterTemplate.public.is_(True)
+    shared: sa.ColumnElement[bool] = ClusterTemplate.public.is_(True)
     if not scope.is_admin:
         shared = sa.and_(shared, ClusterTemplate.hidden.is_not(True))
     return sa.or_(scope.clause(ClusterTemplate), shared)
