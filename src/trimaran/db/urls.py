@@ -118,6 +118,8 @@ def make_engine(url: URL, *, pool_size: int, pool_timeout: float) -> Engine:
         pool_recycle=-1 if is_memory(url) else RECYCLE,
         # The most recently used first: after a burst the rest grow old and are replaced.
         pool_use_lifo=True,
+        # Values may be secrets; error texts are logged.
+        hide_parameters=True,
         **_options(url, read_timeout=READ_TIMEOUT),
     )
     prepare(engine)
@@ -126,7 +128,9 @@ def make_engine(url: URL, *, pool_size: int, pool_timeout: float) -> Engine:
 
 def make_migration_engine(url: URL) -> Engine:
     """Makes an engine without pool and without a limit on a statement's time."""
-    engine = sqlalchemy.create_engine(url, poolclass=NullPool, **_options(url, read_timeout=None))
+    engine = sqlalchemy.create_engine(
+        url, poolclass=NullPool, hide_parameters=True, **_options(url, read_timeout=None)
+    )
     prepare(engine)
     return engine
 
