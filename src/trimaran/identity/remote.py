@@ -166,7 +166,8 @@ def _text_of(value: Mapping[str, Any]) -> str:
     for name in ("message", "description", "detail"):
         text = value.get(name)
         if isinstance(text, str) and text:
-            return text
+            # Glance ends its texts with line breaks meant for a browser.
+            return re.sub(r"<br\s*/?>", " ", text).strip()
         if text:
             return json.dumps(text)
     return ""
