@@ -1,0 +1,104 @@
+"""One request as a handler sees it.
+
+A handler that takes a ``Call`` is behind the token stage; a route without one
+is public.  The call carries who asks, at which microversion, and the parts that
+the process holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Annotated, Any
+
+from fastapi import Depends
+from starlette.requests import Request
+
+from trimaran.cloud import CloudSession
+from trimaran.db.queries.magnum import Scope
+from trimaran.magnum import policies
+from trimaran.magnum.api import links
+from trimaran.magnum.api.microversions import Version
+from trimaran.magnum.api.parts import Parts
+from trimaran.policy import Context
+
+
+class Call:
+    """An authenticated request.
+
+    Args:
+        parts: what the process holds.
+        context: the caller.
+        version: the microversion asked for.
+        app_url: base of links.
+    """
+
+    def __init__(self, parts: Parts, context: Context, version: Version, app_url: str) -> None:
+        self.parts = parts
+        self.context = context
+        self.version = version
+        self.app_url = app_url
+
+    @cached_property
+    def is_admin(self) -> bool:
+        """Whether rule ``context_is_admin`` holds for the caller."""
+        return self.parts.enforcer.allowed(policies.ADMIN, self.context, self.himself)
+
+    @property
+    def himself(self) -> dict[str, Any]:
+        """The caller as the target of a rule."""
+        return {"project_id": self.context.project_id, "user_id": self.context.user_id}
+
+    @cached_property
+    def cloud(self) -> CloudSession:
+        """OpenStack with the caller's token."""
+        return self.parts.cloud.as_user(self.context.token)
+
+    def authorize(self, rule: str, target: Mapping[str, Any] | None = None) -> None:
+        """Lets the request go on or raises Forbidden.
+
+        Args:
+            rule: name of the rule.
+            target: what it is about; None: the caller himself.
+        """
+        self.parts.enforcer.authorize(rule, self.context, target or self.himself)
+
+    def allows(self, rule: str) -> bool:
+        """Whether a rule holds for the caller himself."""
+        return self.parts.enforcer.allowed(rule, self.context, self.himself)
+
+    def authorize_all_projects(self, rule: str) -> Scope:
+        """The scope for an operation that lets administrators into every project.
+
+        Args:
+            rule: the ``*_all_projects`` rule, asked of administrators only.
+        """
+        if self.is_admin:
+            self.authorize(rule)
+        return self.scope(all_projects=self.is_admin)
+
+    def scope(self, *, all_projects: bool = False) -> Scope:
+        """Which rows the caller may see.
+
+        Args:
+            all_projects: every project's.
+        """
+        return Scope(
+            project_id=self.context.project_id,
+            user_id=self.context.user_id,
+            all_projects=all_projects,
+            is_admin=self.is_admin,
+        )
+
+
+def _call(request: Request) -> Call:
+    parts: Parts = request.app.state.parts
+    return Call(
+        parts,
+        request.state.context,
+        request.state.version,
+        links.base(request),
+    )
+
+
+Authenticated = Annotated[Call, Depends(_call)]

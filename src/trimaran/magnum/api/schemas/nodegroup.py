@@ -1,0 +1,100 @@
+"""Bodies of node groups (spec section 1.11)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from trimaran.magnum.api import links
+from trimaran.magnum.api.schemas.cluster import label_differences
+from trimaran.magnum.api.schemas.common import Link, columns, ordered
+
+
+class NodeGroupSummary(BaseModel):
+    """A node group in a list; counts are the real ones (F-43)."""
+
+    uuid: str
+    name: str
+    flavor_id: str | None
+    image_id: str | None
+    node_count: int | None
+    role: str | None
+    min_node_count: int | None
+    max_node_count: int | None
+    is_default: bool | None
+    stack_id: str | None
+    status: str | None
+    merge_labels: bool = False
+
+
+class NodeGroup(BaseModel):
+    """A node group as it is shown."""
+
+    id: int
+    uuid: str
+    name: str
+    cluster_id: str
+    project_id: str | None
+    docker_volume_size: int | None
+    labels: dict[str, str]
+    links: list[Link]
+    flavor_id: str | None
+    image_id: str | None
+    node_addresses: list[str]
+    node_count: int | None
+    role: str | None
+    min_node_count: int | None
+    max_node_count: int | None
+    is_default: bool | None
+    stack_id: str | None
+    status: str | None
+    status_reason: str | None
+    version: str | None
+    merge_labels: bool = False
+    labels_overridden: dict[str, str]
+    labels_added: dict[str, str]
+    labels_skipped: dict[str, str]
+    node_labels: dict[str, str]
+    node_taints: list[dict[str, str]]
+    created_at: str | None
+    updated_at: str | None
+
+
+class NodeGroups(BaseModel):
+    """A page of node groups."""
+
+    nodegroups: list[NodeGroupSummary]
+    next: str | None = Field(default=None, description="Absent on the last page.")
+
+
+_MADE = frozenset({"links", "merge_labels", "labels_overridden", "labels_added", "labels_skipped"})
+_SUMMARY = tuple(name for name in NodeGroupSummary.model_fields if name not in _MADE)
+_FULL = tuple(name for name in NodeGroup.model_fields if name not in _MADE)
+
+
+def summary(row: Any) -> dict[str, Any]:
+    """A node group for a list.
+
+    Args:
+        row: of table ``nodegroup``.
+    """
+    return {**columns(row, _SUMMARY), "merge_labels": False}
+
+
+def full(row: Any, cluster_labels: Mapping[str, str], app_url: str) -> dict[str, Any]:
+    """A node group with all that is known of it.
+
+    Args:
+        row: of table ``nodegroup``.
+        cluster_labels: labels of its cluster.
+        app_url: base of links.
+    """
+    values = {
+        **columns(row, _FULL),
+        "links": links.of(app_url, f"clusters/{row.cluster_id}/nodegroups", row.uuid),
+        "merge_labels": False,
+        **label_differences(cluster_labels, row.labels),
+    }
+    return ordered(NodeGroup, values)
