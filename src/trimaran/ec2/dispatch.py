@@ -10,13 +10,10 @@ it is blocking work for a thread of the server's pool.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
-
-from prometheus_client import Counter, Histogram
 
 from trimaran import errors as deck
 from trimaran import policy
@@ -39,9 +36,6 @@ LOG = logging.getLogger(__name__)
 DEFAULT_VERSION = "2016-11-15"
 _LONGEST_VERSION = 64
 
-REQUESTS = Counter("trimaran_ec2_actions_total", "EC2 actions answered.", ["action", "code"])
-SECONDS = Histogram("trimaran_ec2_action_seconds", "Time to answer an EC2 action.", ["action"])
-
 
 @dataclass(frozen=True)
 class Incoming:
@@ -63,13 +57,12 @@ class Incoming:
 
 @dataclass(frozen=True)
 class Answer:
-    """What goes back.  ``action`` and ``code`` are for the log; ``code`` is empty on success."""
+    """What goes back; ``action`` is a name that we offer, or empty."""
 
     status: int
     body: bytes
     headers: Mapping[str, str] = field(default_factory=dict)
     action: str = ""
-    code: str = ""
 
 
 class Dispatcher:
@@ -106,7 +99,6 @@ class Dispatcher:
 
     def answer(self, incoming: Incoming) -> Answer:
         """Answers one request; never raises."""
-        started = time.perf_counter()
         action = version = None
         try:
             sent = parameters.collect(
@@ -114,18 +106,19 @@ class Dispatcher:
             )
             action, version = sent.get("Action"), sent.get("Version")
             body = self._run(incoming, sent, action, version or DEFAULT_VERSION)
-            status, headers, code = 200, {}, ""
+            status, headers = 200, {}
         except Exception as error:  # noqa: BLE001 - the wire's last line
             told = self._told(error, action, incoming)
-            status, headers, code = told.status, told.headers, told.code
+            status, headers = told.status, told.headers
             if sts.is_sts(action, version):
                 body = sts.error_xml(told, incoming.request_id)
             else:
                 body = errors.error_xml(told, incoming.request_id)
-        known = action if action in self._actions or action == sts.ACTION else "unknown"
-        REQUESTS.labels(known, code or "ok").inc()
-        SECONDS.labels(known).observe(time.perf_counter() - started)
-        return Answer(status, body, headers, known if action else "", code)
+        known = action if action and self._knows(action) else ""
+        return Answer(status, body, headers, known)
+
+    def _knows(self, action: str) -> bool:
+        return action in self._actions or action == sts.ACTION
 
     def _run(
         self,
@@ -147,7 +140,7 @@ class Dispatcher:
         if len(version) > _LONGEST_VERSION:
             raise errors.invalid_value("Version", version)
         context = self._context(incoming, token, name, version, now)
-        context.authorize(action.rule, {"project_id": context.project_id})
+        context.authorize(action.rule)
         request = parse.parse(action.operation, sent.arguments)
         context.dry_run = bool(request.pop("DryRun", False))
         result = action.function(context, request)
