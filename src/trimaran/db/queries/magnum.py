@@ -23,6 +23,7 @@ from trimaran.db.queries.magnum_admin import (
 from trimaran.db.queries.magnum_clusters import (
     IN_PROGRESS,
     NodeTotals,
+    check_cluster_quota,
     clusters_to_poll,
     count_clusters,
     create_cluster,
@@ -47,6 +48,11 @@ from trimaran.db.queries.magnum_nodegroups import (
     update_nodegroup,
     update_nodegroups_of,
 )
+from trimaran.db.queries.magnum_operations import (
+    clusters_in_operation,
+    earlier_operation,
+    operation_key,
+)
 from trimaran.db.queries.magnum_paging import EVERYTHING, Page, Scope, as_uuid
 from trimaran.db.queries.magnum_templates import (
     delete_template,
@@ -67,6 +73,8 @@ __all__ = [
     "Scope",
     "as_uuid",
     "beat",
+    "check_cluster_quota",
+    "clusters_in_operation",
     "clusters_to_poll",
     "count_clusters",
     "create_cluster",
@@ -75,6 +83,7 @@ __all__ = [
     "delete_template",
     "destroy_cluster",
     "destroy_nodegroup",
+    "earlier_operation",
     "fail_cluster",
     "find_cluster",
     "find_keypair",
@@ -101,6 +110,7 @@ __all__ = [
     "node_totals",
     "nodegroups_of",
     "now",
+    "operation_key",
     "put_keypair",
     "reserve_cluster_quota",
     "stats",

@@ -25,6 +25,7 @@ from trimaran.db.models.magnum import (
     utcnow,
 )
 from trimaran.db.queries.magnum_paging import Page, Scope, one, paged
+from trimaran.db.upsert import changed
 from trimaran.errors import Conflict, NotFound
 
 
@@ -155,7 +156,7 @@ def beat(session: Session, host: str, binary: str) -> None:
         .where(MagnumService.host == host, MagnumService.binary == binary)
         .values(report_count=MagnumService.report_count + 1, last_seen_up=stamp, updated_at=stamp)
     )
-    if session.execute(query).rowcount:  # type: ignore[attr-defined]
+    if changed(session, query):
         return
     try:
         with session.begin_nested():
@@ -174,7 +175,7 @@ def forget_service(session: Session, host: str, binary: str) -> bool:
     query = sa.delete(MagnumService).where(
         MagnumService.host == host, MagnumService.binary == binary
     )
-    return bool(session.execute(query).rowcount)  # type: ignore[attr-defined]
+    return bool(changed(session, query))
 
 
 # key pairs of the x509keypair certificate manager
@@ -203,7 +204,7 @@ def delete_keypairs(session: Session, uuids: Sequence[str]) -> int:
         How many there were.
     """
     query = sa.delete(X509KeyPair).where(X509KeyPair.uuid.in_(list(uuids)))
-    return int(session.execute(query).rowcount)  # type: ignore[attr-defined]
+    return changed(session, query)
 
 
 # federations: never created, still listed

@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 
 from trimaran.db.models.magnum import Cluster, NodeGroup, ProjectGate, Quota, utcnow
 from trimaran.db.queries.magnum_paging import EVERYTHING, Page, Scope, as_uuid, one, paged
+from trimaran.db.upsert import changed, insert_missing
 from trimaran.errors import Conflict, QuotaExceeded
 
 CLUSTER_RESOURCE = "Cluster"
@@ -136,6 +137,17 @@ def reserve_cluster_quota(session: Session, project_id: str, default_limit: int)
             being deleted count too.
     """
     _pass_gate(session, project_id)
+    check_cluster_quota(session, project_id, default_limit)
+
+
+def check_cluster_quota(session: Session, project_id: str, default_limit: int) -> None:
+    """Looks whether the project may have one more cluster, without keeping others out.
+
+    For an early answer; ``reserve_cluster_quota`` decides.
+
+    Raises:
+        QuotaExceeded: the project has as many clusters as it may.
+    """
     row = session.scalar(
         sa.select(Quota.hard_limit).where(
             Quota.project_id == project_id, Quota.resource == CLUSTER_RESOURCE
@@ -145,7 +157,8 @@ def reserve_cluster_quota(session: Session, project_id: str, default_limit: int)
     if count_clusters(session, Scope(project_id=project_id)) >= limit:
         raise QuotaExceeded(
             "Resource limit exceeded: You have reached the maximum clusters per project, "
-            f"{limit}. You may delete a cluster to make room for a new one."
+            f"{limit}. You may delete a cluster to make room for a new one.",
+            code="ResourceLimitExceeded",
         )
 
 
@@ -155,13 +168,9 @@ def _pass_gate(session: Session, project_id: str) -> None:
         .where(ProjectGate.project_id == project_id)
         .values(reservations=ProjectGate.reservations + 1)
     )
-    if session.execute(step).rowcount:  # type: ignore[attr-defined]
-        return
-    try:
-        with session.begin_nested():
-            session.execute(sa.insert(ProjectGate).values(project_id=project_id, reservations=1))
-    except IntegrityError:
-        session.execute(step)
+    if not changed(session, step):
+        insert_missing(session, ProjectGate, [{"project_id": project_id, "reservations": 0}])
+        changed(session, step)
 
 
 def insert_cluster(session: Session, values: Mapping[str, Any]) -> Cluster:
@@ -218,7 +227,7 @@ def update_cluster(
     query = sa.update(Cluster).where(Cluster.uuid == uuid).values(**changes, updated_at=utcnow())
     if while_status is not None:
         query = query.where(Cluster.status.in_(list(while_status)))
-    return bool(session.execute(query).rowcount)  # type: ignore[attr-defined]
+    return bool(changed(session, query))
 
 
 def mark_cluster_deleting(session: Session, uuid: str) -> bool:
@@ -233,7 +242,7 @@ def mark_cluster_deleting(session: Session, uuid: str) -> bool:
         .where(sa.or_(Cluster.status.is_(None), Cluster.status != "DELETE_IN_PROGRESS"))
         .values(status="DELETE_IN_PROGRESS", status_reason=None, updated_at=utcnow())
     )
-    return bool(session.execute(query).rowcount)  # type: ignore[attr-defined]
+    return bool(changed(session, query))
 
 
 def fail_cluster(
@@ -267,7 +276,7 @@ def destroy_cluster(session: Session, uuid: str) -> bool:
     """
     session.execute(sa.delete(NodeGroup).where(NodeGroup.cluster_id == uuid))
     query = sa.delete(Cluster).where(Cluster.uuid == uuid)
-    return bool(session.execute(query).rowcount)  # type: ignore[attr-defined]
+    return bool(changed(session, query))
 
 
 def clusters_to_poll(session: Session) -> list[Cluster]:
@@ -298,6 +307,7 @@ __all__ = [
     "Page",
     "Scope",
     "as_uuid",
+    "check_cluster_quota",
     "clusters_to_poll",
     "count_clusters",
     "create_cluster",

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from trimaran.db.models.magnum import NodeGroup, utcnow
 from trimaran.db.queries.magnum_paging import Page, one, paged
+from trimaran.db.upsert import changed
 from trimaran.errors import Conflict
 
 _SEVERAL = "Multiple nodegroups exist with same name. Please use the nodegroup uuid instead."
@@ -99,7 +100,7 @@ def update_nodegroup(session: Session, uuid: str, changes: Mapping[str, Any]) ->
     query = (
         sa.update(NodeGroup).where(NodeGroup.uuid == uuid).values(**changes, updated_at=utcnow())
     )
-    return bool(session.execute(query).rowcount)  # type: ignore[attr-defined]
+    return bool(changed(session, query))
 
 
 def update_nodegroups_of(session: Session, cluster_uuid: str, changes: Mapping[str, Any]) -> int:
@@ -113,7 +114,7 @@ def update_nodegroups_of(session: Session, cluster_uuid: str, changes: Mapping[s
         .where(NodeGroup.cluster_id == cluster_uuid)
         .values(**changes, updated_at=utcnow())
     )
-    return int(session.execute(query).rowcount)  # type: ignore[attr-defined]
+    return changed(session, query)
 
 
 def destroy_nodegroup(session: Session, uuid: str) -> bool:
@@ -123,4 +124,4 @@ def destroy_nodegroup(session: Session, uuid: str) -> bool:
         Whether there was one.
     """
     query = sa.delete(NodeGroup).where(NodeGroup.uuid == uuid)
-    return bool(session.execute(query).rowcount)  # type: ignore[attr-defined]
+    return bool(changed(session, query))

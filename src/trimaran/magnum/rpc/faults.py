@@ -1,0 +1,97 @@
+"""Errors that cross the queue.
+
+Both ends know an error by the name of upstream's exception class: it is what
+an upstream peer raises and what it can restore.  Ours carry that name in
+``code``; here it becomes a class of that name on the way out, and one of our
+error tree on the way in.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import oslo_messaging
+
+from trimaran import errors
+
+MODULE = "magnum.common.exception"
+
+#: upstream's class → ours, for those that a synchronous call may end with
+KNOWN: dict[str, type[errors.TrimaranError]] = {
+    "NotSupported": errors.BadRequest,
+    "Invalid": errors.BadRequest,
+    "InvalidParameterValue": errors.BadRequest,
+    "InvalidCsr": errors.BadRequest,
+    "CertificateValidationError": errors.BadRequest,
+    "InvalidClusterTemplateForUpgrade": errors.Conflict,
+    "OperationInProgress": errors.Conflict,
+    "MasterNGResizeNotSupported": errors.BadRequest,
+    "MasterNGSizeInvalid": errors.BadRequest,
+    "ClusterDriverNotSupported": errors.BadRequest,
+    "ClusterTypeNotSupported": errors.BadRequest,
+    "NodeGroupInvalidInput": errors.Conflict,
+    "UnsupportedObjectError": errors.BadRequest,
+    "IncompatibleObjectVersion": errors.BadRequest,
+    "ObjectNotUnique": errors.Conflict,
+    "Conflict": errors.Conflict,
+    "ClusterAlreadyExists": errors.Conflict,
+    "NodeGroupAlreadyExists": errors.Conflict,
+    "ClusterNotFound": errors.NotFound,
+    "ClusterTemplateNotFound": errors.NotFound,
+    "NodeGroupNotFound": errors.NotFound,
+    "FederationNotFound": errors.NotFound,
+    "X509KeyPairNotFound": errors.NotFound,
+    "NotAuthorized": errors.Forbidden,
+    "PolicyNotAuthorized": errors.Forbidden,
+    "ResourceLimitExceeded": errors.QuotaExceeded,
+    "CertificateStorageException": errors.TrimaranError,
+}
+
+#: ours → upstream's class where the error names none
+_BY_STATUS = {
+    400: "Invalid",
+    403: "NotAuthorized",
+    404: "ResourceNotFound",
+    409: "Conflict",
+}
+
+
+def outgoing(error: errors.TrimaranError) -> Exception:
+    """Returns the exception that oslo.messaging sends for one of our errors.
+
+    Args:
+        error: what a handler raised.
+    """
+    name = error.code or _BY_STATUS.get(error.status, "MagnumException")
+    made = type(name, (Exception,), {"__module__": MODULE, "code": error.status})
+    return made(error.message)
+
+
+def incoming(error: Exception) -> errors.TrimaranError:
+    """Returns our error for what a call ended with.
+
+    Args:
+        error: of oslo.messaging: a time-out, a lost broker or a remote error.
+    """
+    if isinstance(error, oslo_messaging.RemoteError):
+        name, text = str(error.exc_type or ""), str(error.value or "")
+        cls = KNOWN.get(name.removesuffix("_Remote"))
+        if cls is not None:
+            return cls(text, code=name)
+        for status, fallback in _BY_STATUS.items():
+            if name == fallback:
+                return _CLASS_OF[status](text, code=name)
+        return errors.TrimaranError("The conductor could not do this.", code=name)
+    if isinstance(error, errors.TrimaranError):
+        return error
+    return errors.Unavailable(
+        "The conductor does not answer; try again later.", service="conductor"
+    )
+
+
+_CLASS_OF: dict[int, Any] = {
+    400: errors.BadRequest,
+    403: errors.Forbidden,
+    404: errors.NotFound,
+    409: errors.Conflict,
+}
