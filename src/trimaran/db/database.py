@@ -207,6 +207,20 @@ class Database:
         time.sleep(_pause(fault, attempt))
 
 
+def after_commit(session: Session, action: Callable[[], None]) -> None:
+    """Calls something once the unit of work is committed; never when it is rolled back.
+
+    Args:
+        session: of the writing unit.
+        action: must be quick, must not raise and must not touch the database.
+    """
+
+    def call(_session: Session) -> None:
+        action()
+
+    event.listen(session, "after_commit", call, once=True)
+
+
 def _pause(fault: Fault, attempt: int) -> float:
     """Seconds to wait before the next run; random, so that two rivals part."""
     if fault is Fault.LOST and attempt == 1:
