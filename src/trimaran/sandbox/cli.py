@@ -1,0 +1,111 @@
+"""The ``sandbox`` commands: up, down, status, env, reset."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from trimaran.sandbox import describe, locks
+from trimaran.sandbox import status as state_of
+from trimaran.sandbox.down import down as stop_all
+from trimaran.sandbox.down import reset as forget_all
+from trimaran.sandbox.processes import Processes
+from trimaran.sandbox.progress import Progress
+from trimaran.sandbox.settings import DEFAULT_BASE_PORT, EXTRAS, Settings
+from trimaran.sandbox.up import up as bring_up
+from trimaran.sandbox.venv import Environment
+
+LOCK_NAME = ".lock"
+
+
+def state_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The option every command has."""
+    return click.option(
+        "--state",
+        envvar="TRIMARAN_SANDBOX",
+        default=".sandbox",
+        show_default=True,
+        type=click.Path(file_okay=False, path_type=Path),
+        help="State directory; $TRIMARAN_SANDBOX also sets it.",
+    )(command)
+
+
+@click.group()
+def sandbox() -> None:
+    """A real small OpenStack on this machine: for the demo, the tests, the benchmarks."""
+
+
+@sandbox.command()
+@state_option
+@click.option(
+    "--base-port",
+    type=click.IntRange(1024, 64735),
+    help=f"Keystone's port; the others follow.  [default: {DEFAULT_BASE_PORT}]",
+)
+@click.option(
+    "--with",
+    "extras",
+    multiple=True,
+    type=click.Choice(EXTRAS),
+    help="Also start this; remembered until reset.",
+)
+@click.option("--console-port", type=int, help="The console's port, for the catalog.  [9998]")
+@click.option("--ec2-port", type=int, help="The EC2 API's port, for the catalog.  [8788]")
+@click.option("--magnum-port", type=int, help="The magnum API's port, for the catalog.  [9511]")
+def up(state: Path, extras: tuple[str, ...], **options: int | None) -> None:
+    """Install what is missing, start what does not run, fill in what is not there."""
+    say = Progress()
+    state.mkdir(parents=True, exist_ok=True)
+    with locks.hold(state / LOCK_NAME, f"the sandbox in {state}", say) as lock:
+        settings = Settings.load(state, extras=extras, **options)
+        bring_up(settings, Processes(settings.state, lock=lock), Environment(), say)
+
+
+@sandbox.command()
+@state_option
+def down(state: Path) -> None:
+    """Stop everything that up started; the data stays."""
+    say = Progress()
+    settings = Settings.load(state)
+    # no lock: a hanging up must be stoppable, and finding processes needs none
+    stop_all(Processes(settings.state), say)
+
+
+@sandbox.command()
+@state_option
+@click.option("--json", "as_json", is_flag=True, help="For programs.")
+def status(state: Path, as_json: bool) -> None:
+    """Say what is up, since when, with how much memory; exit status 1 if something is not."""
+    settings = Settings.load(state)
+    lines = state_of.collect(settings, Processes(settings.state))
+    click.echo(json.dumps(state_of.as_dict(lines)) if as_json else state_of.table(lines))
+    sys.exit(0 if all(line.up for line in lines) else 1)
+
+
+@sandbox.command()
+@state_option
+@click.argument("who", default="admin")
+def env(state: Path, who: str) -> None:
+    """Print shell exports of a user: eval "$(trimaran sandbox env demo)".
+
+    WHO is admin, demo, alt, or the name of any other user.
+    """
+    click.echo(describe.exports(Settings.load(state), Environment(), who), nl=False)
+
+
+@sandbox.command()
+@state_option
+def reset(state: Path) -> None:
+    """Stop everything and forget all data; the cached environment stays."""
+    say = Progress()
+    if not state.exists():
+        say("nothing to forget")
+        return
+    with locks.hold(state / LOCK_NAME, f"the sandbox in {state}", say) as lock:
+        settings = Settings.load(state)
+        forget_all(settings, Processes(settings.state, lock=lock), Environment(), say)

@@ -1,0 +1,1 @@
+"""Drivers that let real OpenStack services run without a switch or a disk array."""

@@ -1,0 +1,166 @@
+"""``up``: from whatever is there to a cloud that answers.
+
+Every step looks first and acts on what is missing, so that the same path makes a new
+cloud, repairs a half-made one and finds nothing to do on a running one.  What takes
+long runs side by side: packages and pip, database and broker, and each service starts
+as soon as its own database is there.
+"""
+
+from __future__ import annotations
+
+import shutil
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from trimaran.sandbox import (
+    configs,
+    describe,
+    keys,
+    mariadb,
+    packages,
+    postgresql,
+    rabbitmq,
+)
+from trimaran.sandbox.databases import Databases
+from trimaran.sandbox.problem import SandboxError
+from trimaran.sandbox.processes import Processes
+from trimaran.sandbox.progress import Progress
+from trimaran.sandbox.seed import compute, identity, image, network
+from trimaran.sandbox.seed.rest import Api
+from trimaran.sandbox.services import Services
+from trimaran.sandbox.settings import DAEMONS, Settings
+from trimaran.sandbox.venv import Environment
+
+# The data of services that is worth nothing without their databases
+_WITH_DATABASES = ("glance", "volumes", "nova", "cinder", "conversion", "keystone")
+# These two need no Keystone to start
+_EARLY_DAEMONS = ("nova-conductor", "nova-scheduler")
+
+
+def up(settings: Settings, processes: Processes, venv: Environment, say: Progress) -> None:
+    """Bring the sandbox up.
+
+    Raises:
+        SandboxError: a prerequisite is missing or a step failed, in one sentence.
+    """
+    if not settings.path("settings.json").exists() and processes.groups():
+        say("stopping what a removed state directory left running")
+        processes.stop(processes.groups())
+    check_ports(settings, processes)
+    settings.state.mkdir(parents=True, exist_ok=True)
+    with ThreadPoolExecutor(8) as pool:
+        servers = pool.submit(_servers, settings, processes, say)
+        venv.ensure(processes, say)
+        servers.result()
+        databases = Databases(settings, processes, venv, say)
+        if not databases.adopt():
+            _start_over(settings, processes)
+        keys.ensure(settings)
+        settings.save()
+        configs.write(settings, venv)
+        describe.write_client_files(settings, venv)
+        services = Services(settings, processes, venv, say)
+        _start(settings, databases, services, processes, pool, say)
+    say(f"ready: . {settings.path('openrc.demo')}")
+
+
+def check_ports(settings: Settings, processes: Processes) -> None:
+    """Refuse to start beside a stranger on one of our ports.
+
+    Raises:
+        SandboxError: names the port and who has it.
+    """
+    ours = {pid for group in processes.groups().values() for pid in group.pids}
+    for name in settings.apis:
+        port = settings.port(name)
+        pid = processes.proc.listener(port)
+        if pid is not None and pid not in ours:
+            words = " ".join(processes.proc.command(pid))[:60]
+            raise SandboxError(
+                f"Port {port} (for {name}) is taken by process {pid} ({words}): "
+                "choose another --base-port."
+            )
+
+
+def _servers(settings: Settings, processes: Processes, say: Progress) -> None:
+    """Debian packages, then database, broker and PostgreSQL side by side."""
+    mariadb.choose(settings)
+    rabbitmq.choose(settings, processes, say)
+    missing = [
+        *mariadb.missing(settings),
+        *rabbitmq.missing(settings),
+        *image.missing(),
+        *postgresql.missing(settings),
+    ]
+    if missing:
+        packages.install(missing, processes, say)
+    settings.save()
+    starters = [mariadb.ensure, rabbitmq.ensure]
+    if "postgresql" in settings.extras:
+        starters.append(postgresql.ensure)
+    with ThreadPoolExecutor(len(starters)) as pool:
+        for future in [pool.submit(start, settings, processes, say) for start in starters]:
+            future.result()
+
+
+def _start_over(settings: Settings, processes: Processes) -> None:
+    """Databases and state directory do not belong together: keep neither's content."""
+    processes.stop([*(f"{name}-api" for name in settings.apis), *DAEMONS])
+    for name in _WITH_DATABASES:
+        shutil.rmtree(settings.path("data", name), ignore_errors=True)
+
+
+def _start(
+    settings: Settings,
+    databases: Databases,
+    services: Services,
+    processes: Processes,
+    pool: ThreadPoolExecutor,
+    say: Progress,
+) -> None:
+    waiting: dict[str, Future[None]] = {}
+    fresh: set[str] = set()
+
+    def ready(service: str) -> None:
+        for api in settings.apis:
+            if api.split("-")[0] == service:
+                started = services.start_api(api)
+                waiting[api] = pool.submit(services.wait_api, api, started)
+        if service == "nova":
+            fresh.update(name for name in _EARLY_DAEMONS if services.start_daemon(name))
+
+    databases.ensure(ready)
+    waiting.pop("keystone").result()
+    ids: dict[str, Any] = identity.seed(settings)
+    fresh.update(
+        name for name in DAEMONS if name not in _EARLY_DAEMONS and services.start_daemon(name)
+    )
+    for future in waiting.values():
+        future.result()
+    ids |= _seed(settings, processes, ids, bool(fresh), say)
+    describe.write_description(settings, services.venv, ids)
+
+
+def _seed(
+    settings: Settings, processes: Processes, ids: dict[str, Any], fresh: bool, say: Progress
+) -> dict[str, Any]:
+    admin = Api(settings, "admin", "admin")
+    others = [Api(settings, "admin", "admin") for _ in range(2)]
+    demo = Api(settings, "demo", "demo")
+    try:
+        with ThreadPoolExecutor(3) as pool:
+            networks = pool.submit(network.seed, others[0], ids["projects"])
+            images = pool.submit(image.seed, others[1], ids["projects"])
+            if fresh:
+                compute.wait_for_daemons(admin, lambda: set(processes.groups()))
+                say("daemons have reported")
+            flavors = compute.flavors(admin)
+            image.volume_type(admin)
+            public = images.result()
+            ebs = image.seed_volume_image(demo, public["ubuntu-24.04"])
+            public[image.EBS_NAME] = ebs["image"]
+            result = networks.result()
+        return result | {"images": public, "flavors": flavors, "ebs": ebs}
+    finally:
+        for api in (admin, demo, *others):
+            api.close()
