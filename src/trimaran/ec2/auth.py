@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from trimaran import errors
 from trimaran.ec2.protocol.errors import EC2Error
@@ -98,9 +99,10 @@ def credentials(request: Signed) -> dict[str, Any]:
         EC2Error: ``AuthFailure`` 400.
     """
     parameters = request.parameters
-    by_header = False
+    by_header = version_2 = False
     if (signature := parameters.get("Signature")) is not None:
         access, signed = _version_2(parameters)
+        version_2 = True
     elif (signature := parameters.get("X-Amz-Signature")) is not None:
         access, signed = _presigned(request)
     elif (header := request.v4_header) is not None and (signature := header.get("Signature")):
@@ -117,7 +119,7 @@ def credentials(request: Signed) -> dict[str, Any]:
         "signature": signature,
         "host": request.headers.get("host", ""),
         "verb": request.method,
-        "path": request.path,
+        "path": request.path if version_2 else _v4_path(request.path),
         "params": signed,
         "headers": _headers(request, keep_authorization=by_header),
         "body_hash": hashlib.sha256(request.body).hexdigest(),
@@ -171,6 +173,12 @@ def _scope(credential: str, date: str) -> str | None:
     if len(scope) < 4 or not _V4_DATE.fullmatch(date) or not date.startswith(scope[0] or "?"):
         raise _refused("The credential scope and X-Amz-Date do not fit")
     return access
+
+
+def _v4_path(path: str) -> str:
+    # SigV4 signs the path encoded once more (all services but S3); Keystone
+    # takes what it is given.
+    return quote(path, safe="/~")
 
 
 def _headers(request: Signed, *, keep_authorization: bool) -> dict[str, str]:
