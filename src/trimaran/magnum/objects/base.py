@@ -46,7 +46,7 @@ class MagnumObject:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "MODEL" in cls.__dict__:
+        if cls.__dict__.get("MODEL") is not None:
             cls.FIELDS = frozenset(column.name for column in cls.MODEL.__table__.columns)
 
     def __init__(self, context: RequestContext | None = None, **values: Any) -> None:

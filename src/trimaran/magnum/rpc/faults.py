@@ -74,19 +74,26 @@ def incoming(error: Exception) -> errors.TrimaranError:
         error: of oslo.messaging: a time-out, a lost broker or a remote error.
     """
     if isinstance(error, oslo_messaging.RemoteError):
-        name, text = str(error.exc_type or ""), str(error.value or "")
-        cls = KNOWN.get(name.removesuffix("_Remote"))
-        if cls is not None:
-            return cls(text, code=name)
-        for status, fallback in _BY_STATUS.items():
-            if name == fallback:
-                return _CLASS_OF[status](text, code=name)
-        return errors.TrimaranError("The conductor could not do this.", code=name)
+        return _named(str(error.exc_type or ""), str(error.value or ""))
     if isinstance(error, errors.TrimaranError):
         return error
+    if type(error).__module__ == MODULE:
+        # The in-process transport hands the exception over as it is.
+        return _named(type(error).__name__, str(error))
     return errors.Unavailable(
         "The conductor does not answer; try again later.", service="conductor"
     )
+
+
+def _named(name: str, text: str) -> errors.TrimaranError:
+    name = name.removesuffix("_Remote")
+    cls = KNOWN.get(name)
+    for status, fallback in _BY_STATUS.items():
+        if cls is None and name == fallback:
+            cls = _CLASS_OF[status]
+    if cls is None:
+        return errors.TrimaranError("The conductor could not do this.", code=name)
+    return cls(text, code=name)
 
 
 _CLASS_OF: dict[int, Any] = {
