@@ -27,16 +27,19 @@ class TokenCache:
     Args:
         seconds: how long an answer is trusted; 0 remembers nothing.
         size: entries kept; the least recently used one goes first.
+        timer: clock of the remembering, in seconds.
     """
 
-    def __init__(self, seconds: float, size: int) -> None:
+    def __init__(
+        self, seconds: float, size: int, *, timer: Callable[[], float] = time.monotonic
+    ) -> None:
         self._seconds = seconds
         self._lock = threading.Lock()
         self._asking: dict[str, Future[Token]] = {}
         self._known: TLRUCache[str, Token] = TLRUCache(
             maxsize=size,
             ttu=lambda _key, token, now: now + min(self._seconds, token.expires_in()),
-            timer=time.monotonic,
+            timer=timer,
         )
 
     def get(self, token_id: str, ask: Callable[[], Token], *, fresh: bool = False) -> Token:

@@ -226,7 +226,7 @@ def read_token(response: requests.Response, token_id: str = "") -> Token:
         if not token_id:
             raise ValueError("no X-Subject-Token")
         return Token.from_body(token_id, response.json())
-    except (KeyError, TypeError, ValueError, AttributeError) as failure:
+    except ValueError as failure:
         LOG.error("identity: the answer of %s is no v3 token: %r", response.url, failure)
         raise remote.unreachable("identity", "not a v3 token document") from failure
 

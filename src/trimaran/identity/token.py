@@ -61,9 +61,15 @@ class Token:
             body: the ``token`` object, or the document that holds it.
 
         Raises:
-            KeyError, TypeError, ValueError: not a v3 token.
+            ValueError: not a v3 token.
         """
-        body = body.get("token", body)
+        try:
+            return cls._read(token_id, body.get("token", body))
+        except (AttributeError, KeyError, TypeError) as failure:
+            raise ValueError(f"not a v3 token: {failure!r}") from failure
+
+    @classmethod
+    def _read(cls, token_id: str, body: Mapping[str, Any]) -> Token:
         user = body["user"]
         user_domain = user.get("domain") or {}
         project = body.get("project") or {}
