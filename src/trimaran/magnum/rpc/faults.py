@@ -80,9 +80,13 @@ def incoming(error: Exception) -> errors.TrimaranError:
     if type(error).__module__ == MODULE:
         # The in-process transport hands the exception over as it is.
         return _named(type(error).__name__, str(error))
-    return errors.Unavailable(
-        "The conductor does not answer; try again later.", service="conductor"
-    )
+    if isinstance(error, (oslo_messaging.MessagingException, OSError)) or type(
+        error
+    ).__module__.startswith(("kombu.", "amqp.")):
+        return errors.Unavailable(
+            "The conductor does not answer; try again later.", service="conductor"
+        )
+    return errors.TrimaranError("The conductor could not do this.")
 
 
 def _named(name: str, text: str) -> errors.TrimaranError:
