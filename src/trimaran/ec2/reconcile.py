@@ -29,16 +29,24 @@ from trimaran.db.queries import ec2_tags as tag_queries
 from trimaran.db.queries.ec2 import Item, NewItem
 from trimaran.ec2 import ids
 from trimaran.ec2.context import Context
-from trimaran.ec2.reconcile_kind import Fate, Found, Kind, Pair, Reference, View
+from trimaran.ec2.reconcile_kind import Fate, Found, Kind, Pair, Reference, Selection, View
 
 
-def reconcile(ctx: Context, kind: Kind, wanted: Sequence[str] | None = None) -> View:
+def reconcile(
+    ctx: Context,
+    kind: Kind,
+    wanted: Sequence[str] | None = None,
+    *,
+    objects: Sequence[str] | None = None,
+) -> View:
     """Bring items and cloud together for one kind.
 
     Args:
         ctx: the request.
         kind: the kind, made for this request.
         wanted: well-formed ids to be looked at alone; None for all.
+        objects: OpenStack ids to be looked at alone; unlike with ``wanted``,
+            what is there without an item gets one.
 
     Returns:
         What is there; with ``wanted``, exactly one pair for each of them.
@@ -47,7 +55,7 @@ def reconcile(ctx: Context, kind: Kind, wanted: Sequence[str] | None = None) -> 
         EC2Error: the kind's ``NotFound`` when one of the ids does not exist (any more).
         Unavailable: a listing failed, or cannot be complete.
     """
-    run = _Run(ctx, kind, None if wanted is None else list(dict.fromkeys(wanted)))
+    run = _Run(ctx, kind, _once(wanted), _once(objects))
     run.load()
     run.list()
     run.pair()
@@ -57,11 +65,16 @@ def reconcile(ctx: Context, kind: Kind, wanted: Sequence[str] | None = None) -> 
     return run.view()
 
 
+def _once(values: Sequence[str] | None) -> list[str] | None:
+    return None if values is None else list(dict.fromkeys(values))
+
+
 @dataclass
 class _Run:
     ctx: Context
     kind: Kind
     wanted: list[str] | None
+    objects: list[str] | None
     seen: View = field(init=False)
     live: list[Item] = field(default_factory=list)
     dead: list[Item] = field(default_factory=list)
@@ -78,13 +91,19 @@ class _Run:
 
     def load(self) -> None:
         """Items and tags, before the cloud is asked."""
-        ctx, kind, wanted = self.ctx, self.kind, self.wanted
+        ctx, kind = self.ctx, self.kind
 
         def read(session: Session) -> tuple[list[Item], list[tag_queries.Tag]]:
-            items = kind.load(session, ctx, wanted)
-            if wanted is None:
-                return items, tag_queries.tags_of(session, ctx.project_id, kind.prefixes)
-            return items, tag_queries.tags_by_items(session, ctx.project_id, wanted)
+            if self.objects is not None:
+                known = queries.by_os_ids(session, self.objects)
+                items = [item for item in known.values() if self._is_ours(item)]
+                chosen = [item.id for item in items]
+            else:
+                items = kind.load(session, ctx, self.wanted)
+                if self.wanted is None:
+                    return items, tag_queries.tags_of(session, ctx.project_id, kind.prefixes)
+                chosen = self.wanted
+            return items, tag_queries.tags_by_items(session, ctx.project_id, chosen)
 
         items, tags = ctx.db.read(read)
         for tag in tags:
@@ -101,15 +120,25 @@ class _Run:
 
     def list(self) -> None:
         """All listings at once; then a second round where the kind has one."""
-        selective = self.wanted is not None
-        if selective and not self.live:
+        selection = self._selection()
+        if selection is not None and not (selection.os_ids or selection.waiting):
             return
         listed = self.seen.listed
-        listed.update(gather(**self.kind.listings(self.ctx, self.live if selective else None)))
+        listed.update(gather(**self.kind.listings(self.ctx, selection)))
         self.found = self.kind.found(self.ctx, listed)
-        more = self.kind.details(self.ctx, listed, self.found, selective)
+        more = self.kind.details(self.ctx, listed, self.found, selection is not None)
         if more:
             listed.update(gather(**more))
+
+    def _selection(self) -> Selection | None:
+        if self.objects is not None:
+            return Selection(tuple(self.objects))
+        if self.wanted is None:
+            return None
+        return Selection(
+            tuple(item.os_id for item in self.live if item.os_id),
+            tuple(item for item in self.live if not item.os_id),
+        )
 
     def pair(self) -> None:
         """Objects to items: by OpenStack id, else by the id that the object was made for."""

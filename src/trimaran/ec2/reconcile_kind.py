@@ -25,6 +25,19 @@ LOG = logging.getLogger(__name__)
 Thunks = Mapping[str, Callable[[], Any]]
 
 
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which objects a selective reconciliation is about.
+
+    Attributes:
+        os_ids: OpenStack ids, each once.
+        waiting: items that have none yet: their object may exist all the same.
+    """
+
+    os_ids: tuple[str, ...]
+    waiting: tuple[Item, ...] = ()
+
+
 class Fate(Enum):
     """What becomes of an item whose object is not in the cloud."""
 
@@ -111,13 +124,12 @@ class Kind(ABC):
     prefixes: ClassVar[tuple[str, ...]]
 
     @abstractmethod
-    def listings(self, ctx: Context, selected: Sequence[Item] | None) -> Thunks:
+    def listings(self, ctx: Context, selection: Selection | None) -> Thunks:
         """What to ask the cloud; all run in parallel.
 
         Args:
             ctx: the request.
-            selected: ask for these items' objects only (they may lack an OpenStack
-                id while they are being made); None asks for all.
+            selection: ask for these objects only; None asks for all.
         """
 
     @abstractmethod
@@ -145,7 +157,7 @@ class Kind(ABC):
         """What becomes of an own item without object."""
         return Fate.DELETE
 
-    def confirm_gone(self, ctx: Context, items: Sequence[Item]) -> None:
+    def confirm_gone(self, ctx: Context, items: Sequence[Item]) -> None:  # noqa: B027 - optional
         """A second opinion before anything is removed.
 
         Raises:

@@ -12,20 +12,24 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from trimaran.db.clock import db_now
-from trimaran.db.models.ec2 import ItemRow, TagRow
+from trimaran.db.models.ec2 import ITEM_ID, ItemRow, TagRow
+from trimaran.db.upsert import changed
 from trimaran.errors import Conflict, TrimaranError
 
 T = TypeVar("T")
 
+#: Characters of an id at most.
+LONGEST_ID = ITEM_ID
 #: Values in one IN list, and rows in one INSERT: below SQLite's and PostgreSQL's parameter limits.
 MANY = 5000
+TABLE = cast("sa.Table", ItemRow.__table__)
 ROWS = 1000
 #: How often new ids are minted for rows whose random ids were taken.
 MINTS = 8
@@ -169,12 +173,12 @@ def _insert_missing(session: Session, values: Sequence[Mapping[str, Any]]) -> No
         statement: Any
         if dialect in ("mysql", "mariadb"):
             # Not INSERT IGNORE, which would hide truncated values as well.
-            insert = mysql.insert(ItemRow.__table__).values(some)
-            statement = insert.on_duplicate_key_update(id=ItemRow.__table__.c.id)
+            insert = mysql.insert(TABLE).values(some)
+            statement = insert.on_duplicate_key_update(id=TABLE.c.id)
         elif dialect == "postgresql":
-            statement = postgresql.insert(ItemRow.__table__).values(some).on_conflict_do_nothing()
+            statement = postgresql.insert(TABLE).values(some).on_conflict_do_nothing()
         else:
-            statement = sqlite.insert(ItemRow.__table__).values(some).on_conflict_do_nothing()
+            statement = sqlite.insert(TABLE).values(some).on_conflict_do_nothing()
         session.execute(statement)
 
 
@@ -262,7 +266,8 @@ def _settle(session: Session, item: Item, new: NewItem, chosen: str) -> Item:
     if new.project_id is None or item.project_id == new.project_id:
         return item
     data = {**(item.data if item.project_id is None else {}), **new.data}
-    changed = session.execute(
+    taken = changed(
+        session,
         sa.update(ItemRow)
         .where(ItemRow.id == item.id, ItemRow.version == item.version)
         .values(
@@ -274,16 +279,11 @@ def _settle(session: Session, item: Item, new: NewItem, chosen: str) -> Item:
             version=ItemRow.version + 1,
             updated_at=db_now(),
             deleted_at=None,
-        )
-        .execution_options(synchronize_session=False)
+        ),
     )
-    if _count(changed) and item.project_id is not None:
+    if taken and item.project_id is not None:
         # The former owner's tags are not the new one's to see, nor theirs to find again.
-        session.execute(
-            sa.delete(TagRow)
-            .where(TagRow.item_id == item.id)
-            .execution_options(synchronize_session=False)
-        )
+        changed(session, sa.delete(TagRow).where(TagRow.item_id == item.id))
     return replace(
         item,
         project_id=new.project_id,
@@ -293,10 +293,6 @@ def _settle(session: Session, item: Item, new: NewItem, chosen: str) -> Item:
         version=item.version + 1,
         dead_for=None,
     )
-
-
-def _count(result: Any) -> int:
-    return int(result.rowcount)
 
 
 _KEEP: Any = object()
@@ -346,8 +342,7 @@ def update_item(
         statement = statement.where(sa.or_(ItemRow.os_id.is_(None), ItemRow.os_id == os_id))
     if version is not None:
         statement = statement.where(ItemRow.version == version)
-    statement = statement.values(**values).execution_options(synchronize_session=False)
-    return _count(session.execute(statement)) > 0
+    return changed(session, statement.values(**values)) > 0
 
 
 def bury_items(session: Session, project_id: str, item_ids: Collection[str]) -> int:
@@ -366,9 +361,8 @@ def bury_items(session: Session, project_id: str, item_ids: Collection[str]) -> 
                 ItemRow.deleted_at.is_(None),
             )
             .values(deleted_at=db_now(), updated_at=db_now(), version=ItemRow.version + 1)
-            .execution_options(synchronize_session=False)
         )
-        count += _count(session.execute(statement))
+        count += changed(session, statement)
     return count
 
 
@@ -380,15 +374,12 @@ def delete_items(session: Session, project_id: str, item_ids: Collection[str]) -
     """
     count = 0
     for some in chunks(sorted(item_ids), MANY):
-        gone = session.execute(
-            sa.delete(ItemRow)
-            .where(ItemRow.project_id == project_id, ItemRow.id.in_(some))
-            .execution_options(synchronize_session=False)
+        count += changed(
+            session,
+            sa.delete(ItemRow).where(ItemRow.project_id == project_id, ItemRow.id.in_(some)),
         )
-        count += _count(gone)
-        session.execute(
-            sa.delete(TagRow)
-            .where(TagRow.project_id == project_id, TagRow.item_id.in_(some))
-            .execution_options(synchronize_session=False)
+        changed(
+            session,
+            sa.delete(TagRow).where(TagRow.project_id == project_id, TagRow.item_id.in_(some)),
         )
     return count

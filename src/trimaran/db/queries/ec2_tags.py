@@ -7,7 +7,7 @@ project, not to the object: another project never sees them (spec ec2.md 3.14).
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import mysql, postgresql, sqlite
@@ -15,6 +15,9 @@ from sqlalchemy.orm import Session
 
 from trimaran.db.models.ec2 import TagRow
 from trimaran.db.queries.ec2 import MANY, ROWS, chunks
+from trimaran.db.upsert import changed
+
+TABLE = cast("sa.Table", TagRow.__table__)
 
 
 class Tag(NamedTuple):
@@ -69,11 +72,11 @@ def set_tags(session: Session, project_id: str, tags: Sequence[Tag]) -> None:
     for some in chunks(rows, ROWS):
         statement: Any
         if dialect in ("mysql", "mariadb"):
-            insert = mysql.insert(TagRow.__table__).values(some)
+            insert = mysql.insert(TABLE).values(some)
             statement = insert.on_duplicate_key_update(value=insert.inserted.value)
         else:
             make: Any = postgresql.insert if dialect == "postgresql" else sqlite.insert
-            insert = make(TagRow.__table__).values(some)
+            insert = make(TABLE).values(some)
             statement = insert.on_conflict_do_update(
                 index_elements=["project_id", "item_id", "key"],
                 set_={"value": insert.excluded.value},
@@ -111,7 +114,5 @@ def delete_tags(
                     )
                 )
             )
-        statement = sa.delete(TagRow).where(*where).execution_options(synchronize_session=False)
-        result: Any = session.execute(statement)
-        count += int(result.rowcount)
+        count += changed(session, sa.delete(TagRow).where(*where))
     return count

@@ -7,14 +7,14 @@ what it made.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import mysql, postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from trimaran.db.clock import db_now
 from trimaran.db.models.ec2 import ClientTokenRow
+from trimaran.db.upsert import changed, insert_missing
 
 
 class ClientToken(NamedTuple):
@@ -52,31 +52,21 @@ def take_token(
         "result": result,
         "created_at": db_now(),
     }
-    table = ClientTokenRow.__table__
-    dialect = session.get_bind().dialect.name
-    statement: Any
-    if dialect in ("mysql", "mariadb"):
-        statement = mysql.insert(table).values(values).on_duplicate_key_update(token=table.c.token)
-    elif dialect == "postgresql":
-        statement = postgresql.insert(table).values(values).on_conflict_do_nothing()
-    else:
-        statement = sqlite.insert(table).values(values).on_conflict_do_nothing()
-    session.execute(statement)
+    insert_missing(session, ClientTokenRow, [values])
     stored = find_token(session, project_id, action, token)
     return stored or ClientToken(fingerprint, result)
 
 
 def drop_token(session: Session, project_id: str, action: str, token: str, result: str) -> None:
     """Forget a token of a request that was undone, so that a retry starts anew."""
-    session.execute(
-        sa.delete(ClientTokenRow)
-        .where(
+    changed(
+        session,
+        sa.delete(ClientTokenRow).where(
             ClientTokenRow.project_id == project_id,
             ClientTokenRow.action == action,
             ClientTokenRow.token == token,
             ClientTokenRow.result == result,
-        )
-        .execution_options(synchronize_session=False)
+        ),
     )
 
 
@@ -92,13 +82,12 @@ def drop_old_tokens(session: Session, older_than: float, limit: int = 1000) -> i
         .limit(limit)
     ).all()
     for project_id, action, token in old:
-        session.execute(
-            sa.delete(ClientTokenRow)
-            .where(
+        changed(
+            session,
+            sa.delete(ClientTokenRow).where(
                 ClientTokenRow.project_id == project_id,
                 ClientTokenRow.action == action,
                 ClientTokenRow.token == token,
-            )
-            .execution_options(synchronize_session=False)
+            ),
         )
     return len(old)
