@@ -7,22 +7,13 @@ its answer.  Everything it writes is below one directory.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import click
 
-from trimaran import sandbox
+from trimaran.cli.demo import cloud as sandbox
 from trimaran.cli.demo import environment, settings, tour
 from trimaran.cli.demo.process import Server
-
-DEFAULT_STATE = ".sandbox"
-
-
-def state_directory() -> Path:
-    """Where the sandbox lives: $TRIMARAN_SANDBOX or ./.sandbox."""
-    return Path(os.environ.get("TRIMARAN_SANDBOX", DEFAULT_STATE)).absolute()
-
 
 directory = click.option(
     "--dir",
@@ -48,7 +39,7 @@ def up(where: Path, with_tour: bool) -> None:
     Running it again is quick and harmless.
     """
     where = where.absolute()
-    cloud = sandbox.up(state_directory())
+    cloud = sandbox.up()
     places = settings.Places(where)
     settings.write(places, cloud)
     Server(places).ensure_running()
@@ -66,7 +57,7 @@ def stop(where: Path, keep_cloud: bool) -> None:
     """Stop the services and the sandbox cloud."""
     Server(settings.Places(where.absolute())).stop()
     if not keep_cloud:
-        sandbox.down(state_directory())
+        sandbox.down()
 
 
 @demo.command()
