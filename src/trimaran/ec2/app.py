@@ -8,19 +8,19 @@ and hands everything else to a thread.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Match
 from starlette.types import Receive, Scope, Send
 
 from trimaran import __version__, web
 from trimaran.ec2 import actions, parts
 from trimaran.ec2.dispatch import Dispatcher, Incoming
 from trimaran.ec2.protocol import errors
+from trimaran.ec2.routing import Everything
 from trimaran.errors import TrimaranError
 from trimaran.policy import Enforcer
 
@@ -30,24 +30,6 @@ if TYPE_CHECKING:
 _XML = {"content-type": "text/xml"}
 REQUEST_ID_HEADER = "x-amzn-RequestId"
 _NO_ACTION = "none"
-
-
-class Everything(BaseRoute):
-    """The route that matches whatever no route before it did.
-
-    Args:
-        endpoint: an ASGI application.  Starlette's own routes cannot express
-            "any method, any path, newlines included".
-    """
-
-    def __init__(self, endpoint: Any) -> None:
-        self.endpoint = endpoint
-
-    def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        return (Match.FULL, {}) if scope["type"] == "http" else (Match.NONE, {})
-
-    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self.endpoint(scope, receive, send)
 
 
 class Endpoint:
