@@ -12,6 +12,7 @@ import logging.handlers
 import os
 import sys
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, TextIO
 
 from trimaran.errors import ConfigError
@@ -21,8 +22,11 @@ if TYPE_CHECKING:
 
     from trimaran.config.console import Settings
 
-LINE = "%(asctime)s.%(msecs)03d %(process)d %(levelname)s %(name)s %(message)s"
+LINE = "%(asctime)s.%(msecs)03d %(process)d %(levelname)s %(name)s [%(request_id)s] %(message)s"
 DATE = "%Y-%m-%d %H:%M:%S"
+
+# The request being handled; set by the web layer, "" outside of a request.
+REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
 
 # Chatty at INFO and of no use to an operator there.
 QUIET = ("urllib3", "requests", "keystoneauth", "stevedore", "python_multipart")
@@ -43,6 +47,15 @@ def setup(source: cfg.ConfigOpts | Settings, name: str, *, stderr: bool = False)
         _setup_oslo(source, name, stderr)
     else:
         _setup_console(source, stderr)
+
+
+def setup_stderr(level: int = logging.INFO) -> None:
+    """Logs to standard error, for tools that have no configuration file.
+
+    Args:
+        level: lowest level shown.
+    """
+    _install(logging.StreamHandler(sys.stderr), level)
 
 
 def _setup_console(settings: Settings, stderr: bool) -> None:
@@ -78,7 +91,29 @@ def _setup_oslo(conf: cfg.ConfigOpts, name: str, stderr: bool) -> None:
             f"[DEFAULT] log_dir and log_file: {error.filename} cannot be written "
             f"({error.strerror})."
         ) from error
-    _hush(logging.getLogger().level)
+    root = logging.getLogger()
+    for handler in root.handlers:
+        handler.addFilter(add_request_id)
+    _hush(root.level)
+
+
+class _Context:
+    """What oslo.log asks a context for; it then uses logging_context_format_string."""
+
+    def __init__(self, request_id: str) -> None:
+        self._request_id = request_id
+
+    def get_logging_values(self) -> dict[str, str]:
+        return {"request_id": self._request_id, "global_request_id": "", "user_identity": "-"}
+
+
+def add_request_id(record: logging.LogRecord) -> bool:
+    """Gives a record the id of the request that it was written in; keeps every record."""
+    identifier = REQUEST_ID.get()
+    record.request_id = identifier or "-"
+    if identifier and not hasattr(record, "context"):
+        record.context = _Context(identifier)
+    return True
 
 
 _STREAMS: dict[str, Callable[[], TextIO]] = {
@@ -90,6 +125,7 @@ _STREAMS: dict[str, Callable[[], TextIO]] = {
 
 def _install(handler: logging.Handler, level: int) -> None:
     handler.setFormatter(logging.Formatter(LINE, DATE))
+    handler.addFilter(add_request_id)
     root = logging.getLogger()
     for old in list(root.handlers):
         root.removeHandler(old)
