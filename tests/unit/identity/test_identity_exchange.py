@@ -158,9 +158,8 @@ def test_log_holds_neither_query_nor_body(
     naps: list[float],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    caplog.set_level("DEBUG")
-    # The mock has a log of its own.
-    caplog.set_level("WARNING", "requests_mock")
+    for name in ("trimaran", "keystoneauth"):
+        caplog.set_level("DEBUG", name)
     requests_mock.post(URL, json={"adminPass": "hunter2"})
     exchange(
         session, "POST", URL, service="compute", json={"user_data": "c2VjcmV0"}, params={"q": "zzz"}
