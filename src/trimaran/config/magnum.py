@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from oslo_config import cfg
 
 from trimaran.config import oslo
+from trimaran.config.common import GROUP
 
 EXTENSIONS = (
     "keyUsage",
@@ -270,6 +271,16 @@ def options() -> dict[str, list[cfg.Opt]]:
                 "swift_registry_container",
                 default="docker_registry",
                 help="Accepted, without a meaning.",
+            ),
+        ],
+        GROUP: [
+            cfg.ListOpt(
+                "secret_keys",
+                default=[],
+                secret=True,
+                help="Passphrases that secrets in the database are sealed with: the first seals, "
+                "all open. Default: the service user's password; after changing that password, "
+                "put the old one here as second.",
             ),
         ],
         "oslo_middleware": [
