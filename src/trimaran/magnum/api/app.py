@@ -11,7 +11,7 @@ from starlette.middleware import Middleware
 
 from trimaran import web
 from trimaran.config import common
-from trimaran.magnum.api import microversions, parts
+from trimaran.magnum.api import cors, microversions, parts
 from trimaran.magnum.api.controllers import (
     cluster_templates,
     clusters,
@@ -68,7 +68,7 @@ def assemble(conf: cfg.ConfigOpts, held: Parts) -> FastAPI:
             "identity": held.identity.ping,
             "broker": held.conductor.ping,
         },
-        stages=[Middleware(OnePath, untouched=PUBLIC)],
+        stages=[*cors.stages(conf), Middleware(OnePath, untouched=PUBLIC)],
         stop=[held.close],
         openapi_url="/openapi.json",
         trust_forwarded=conf.oslo_middleware.enable_proxy_headers_parsing,

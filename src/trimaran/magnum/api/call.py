@@ -42,12 +42,7 @@ class Call:
     @cached_property
     def is_admin(self) -> bool:
         """Whether rule ``context_is_admin`` holds for the caller."""
-        return self.parts.enforcer.allowed(policies.ADMIN, self.context, self.himself)
-
-    @property
-    def himself(self) -> dict[str, Any]:
-        """The caller as the target of a rule."""
-        return {"project_id": self.context.project_id, "user_id": self.context.user_id}
+        return self.parts.enforcer.allowed(policies.ADMIN, self.context)
 
     @cached_property
     def cloud(self) -> CloudSession:
@@ -61,11 +56,11 @@ class Call:
             rule: name of the rule.
             target: what it is about; None: the caller himself.
         """
-        self.parts.enforcer.authorize(rule, self.context, target or self.himself)
+        self.parts.enforcer.authorize(rule, self.context, target)
 
     def allows(self, rule: str) -> bool:
         """Whether a rule holds for the caller himself."""
-        return self.parts.enforcer.allowed(rule, self.context, self.himself)
+        return self.parts.enforcer.allowed(rule, self.context)
 
     def authorize_all_projects(self, rule: str) -> Scope:
         """The scope for an operation that lets administrators into every project.

@@ -8,6 +8,7 @@ application.  Spec section 1.4; faults F-49 to F-51.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from starlette.requests import Request
@@ -80,6 +81,13 @@ class InvalidInput(BadRequest):
         super().__init__(f"Invalid input for field/attribute {name}. Value: '{text}'. {reason}")
 
 
+class _Answer(JSONResponse):
+    """JSON in ASCII: an error may quote text that cannot be encoded otherwise."""
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content, separators=(",", ":")).encode("ascii")
+
+
 def _object(error: TrimaranError) -> dict[str, Any]:
     if isinstance(error, VersionUnsupported):
         return {
@@ -120,7 +128,7 @@ def render(error: TrimaranError, request: Request) -> Response:
             status_code=401,
             headers={"WWW-Authenticate": challenge, **error.headers},
         )
-    return JSONResponse(
+    return _Answer(
         {"errors": [_object(error)]},
         status_code=error.status,
         headers={**error.headers, **_version_headers(error, request)},

@@ -171,6 +171,8 @@ _TYPES: Final[Mapping[str, str]] = {
 
 def _reason(error: Mapping[str, Any]) -> str:
     kind, context = error["type"], error.get("ctx") or {}
+    if kind == _REASON:
+        return str(context["reason"])
     if kind == "missing" or error.get("input") is None:
         return "Mandatory field missing."
     if kind in _LIMITS:
@@ -183,7 +185,7 @@ def _reason(error: Mapping[str, Any]) -> str:
         return "Value should be string"
     if kind in _TYPES:
         return f"Wrong type. Expected '{_TYPES[kind]}', got '{type(error['input']).__name__}'"
-    return str(context.get("reason") or error["msg"])
+    return str(error["msg"])
 
 
 def _query(error: Mapping[str, Any], name: str) -> TrimaranError:
