@@ -12,9 +12,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
+from trimaran.errors import Unauthenticated
+
 if TYPE_CHECKING:
+    from trimaran.cloud import Cloud, CloudSession
     from trimaran.db import Database
     from trimaran.policy import Context
+
+
+#: members that never travel
+_LOCAL = frozenset({"db", "cloud"})
 
 
 @dataclass
@@ -26,6 +33,7 @@ class RequestContext:
         all_tenants: whether object listings cross projects.
         operation_id: the recorded operation that this message is about.
         db: the database that objects of this context read and write.
+        cloud: the OpenStack services, for drivers that need them.
     """
 
     auth_token: str | None = field(default=None, repr=False)
@@ -45,6 +53,7 @@ class RequestContext:
     request_id: str | None = None
     operation_id: str | None = None
     db: Database | None = field(default=None, repr=False, compare=False)
+    cloud: Cloud | None = field(default=None, repr=False, compare=False)
 
     @classmethod
     def from_policy(cls, context: Context, *, auth_url: str | None = None) -> RequestContext:
@@ -71,14 +80,14 @@ class RequestContext:
         )
 
     @classmethod
-    def admin(cls, db: Database | None = None) -> RequestContext:
+    def admin(cls, db: Database | None = None, cloud: Cloud | None = None) -> RequestContext:
         """Returns the context of periodic work: every project, no token."""
-        return cls(is_admin=True, all_tenants=True, db=db)
+        return cls(is_admin=True, all_tenants=True, db=db, cloud=cloud)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> RequestContext:
         """Reads a context off the wire; members that we do not know are left out."""
-        known = {item.name for item in fields(cls)} - {"db"}
+        known = {item.name for item in fields(cls)} - _LOCAL
         chosen = {name: value for name, value in values.items() if name in known}
         for name in ("is_admin", "all_tenants", "read_only", "show_deleted"):
             chosen[name] = bool(chosen.get(name))
@@ -87,7 +96,9 @@ class RequestContext:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the context as it travels: upstream's members (spec/magnum.md section 3)."""
-        values = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "db"}
+        values = {
+            item.name: getattr(self, item.name) for item in fields(self) if item.name not in _LOCAL
+        }
         values.update(
             user=self.user_name,
             project=self.project_id,
@@ -116,9 +127,30 @@ class RequestContext:
         """Returns a copy that crosses projects and keeps the token."""
         return replace(self, is_admin=True, all_tenants=True)
 
-    def with_db(self, db: Database) -> RequestContext:
-        """Returns a copy whose objects use this database."""
-        return replace(self, db=db)
+    def at(self, db: Database, cloud: Cloud | None = None) -> RequestContext:
+        """Returns a copy whose objects use this database, and whose drivers this cloud."""
+        return replace(self, db=db, cloud=cloud)
+
+    def user_session(self) -> CloudSession:
+        """Returns the OpenStack services as the user of this request.
+
+        Our own token goes along: services then accept the user's token beyond
+        its end, for as long as Keystone's ``allow_expired_window``, because
+        the operation began while it was valid.
+
+        Raises:
+            Unauthenticated: there is no token, or it cannot be used any more.
+        """
+        if self.cloud is None or not self.auth_token:
+            raise Unauthenticated("The operation has no token of its user.")
+        token = self.cloud.identity.validate(self.auth_token)
+        return self.cloud.as_user(token, service_token=True)
+
+    def service_session(self) -> CloudSession:
+        """Returns the OpenStack services as our service user."""
+        if self.cloud is None:
+            raise Unauthenticated("This context has no cloud.")
+        return self.cloud.as_service()
 
     def for_notification(self) -> dict[str, Any]:
         """Returns the context part of a notification: to_dict without the token."""

@@ -1,0 +1,93 @@
+"""The message bus: opened once a process, named as upstream names it.
+
+oslo.messaging registers some of its options on the global configuration only
+and picks eventlet for oslo.service where nobody says otherwise; both are set
+right here, before anything else of it is used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from typing import Any
+
+from oslo_service import backend  # type: ignore[import-untyped]
+
+with contextlib.suppress(Exception):
+    # Raises when the process has chosen already; threads are what we need either way.
+    backend.init_backend(backend.BackendType.THREADING)
+
+import oslo_messaging
+from oslo_messaging._metrics import client as _metrics
+from oslo_messaging._tracing import client as _tracing
+from oslo_messaging.rpc import client as _client
+
+from trimaran.errors import Unavailable
+
+EXCHANGE = "magnum"
+
+
+def prepare(conf: Any) -> None:
+    """Registers the options that oslo.messaging reads from this configuration."""
+    conf.register_opts(_client._client_opts)
+    conf.register_opts(_metrics.oslo_messaging_metrics, group="oslo_messaging_metrics")
+    conf.register_opts(_tracing.oslo_messaging_tracing, group="oslo_messaging_tracing")
+
+
+def open_transport(conf: Any, url: str | None = None) -> Any:
+    """Opens the RPC transport of this process.
+
+    Args:
+        conf: loaded ``magnum.conf``.
+        url: wins over ``transport_url``.
+
+    Returns:
+        The transport; nothing is connected yet.
+    """
+    prepare(conf)
+    return oslo_messaging.get_rpc_transport(conf, url=url)
+
+
+def open_notification_transport(conf: Any) -> Any:
+    """Opens the transport for notifications: its own URL where one is set (F-57)."""
+    prepare(conf)
+    return oslo_messaging.get_notification_transport(conf)
+
+
+def exchange(conf: Any) -> str:
+    """Returns the exchange: upstream's default unless the operator names another."""
+    try:
+        place = conf.get_location("control_exchange")
+    except (AttributeError, ValueError, KeyError):
+        return EXCHANGE
+    user = place is not None and place.location.name in ("user", "command_line", "set_override")
+    return str(conf.control_exchange) if user else EXCHANGE
+
+
+def target(conf: Any, server: str | None = None) -> Any:
+    """Returns the address of the conductors: topic and exchange, no version, no namespace.
+
+    Args:
+        conf: loaded ``magnum.conf``; the topic is read at use (F-21).
+        server: of one conductor; None means any.
+    """
+    return oslo_messaging.Target(exchange=exchange(conf), topic=conf.conductor.topic, server=server)
+
+
+def ping(transport: Any, *, timeout: float = 2.0) -> None:
+    """Looks whether a broker listens.
+
+    Args:
+        transport: of the message bus; one without hosts (``fake://``) always answers.
+        timeout: seconds for each host.
+
+    Raises:
+        Unavailable: none does (service "broker").
+    """
+    hosts = [item for item in transport._driver._url.hosts if item.hostname]
+    for host in hosts:
+        with contextlib.suppress(OSError):
+            socket.create_connection((host.hostname, host.port or 5672), timeout).close()
+            return
+    if hosts:
+        raise Unavailable(service="broker")
