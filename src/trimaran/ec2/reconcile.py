@@ -121,11 +121,18 @@ class _Run:
     def list(self) -> None:
         """All listings at once; then a second round where the kind has one."""
         selection = self._selection()
-        if selection is not None and not (selection.os_ids or selection.waiting):
+        if selection is not None and not len(selection):
             return
         listed = self.seen.listed
         listed.update(gather(**self.kind.listings(self.ctx, selection)))
         self.found = self.kind.found(self.ctx, listed)
+        if selection is not None:
+            # A kind may read more than it was asked for; the rest is not touched.
+            chosen = set(selection.os_ids)
+            hints = {item.id for item in selection.waiting}
+            self.found = [
+                thing for thing in self.found if thing.os_id in chosen or thing.hint in hints
+            ]
         more = self.kind.details(self.ctx, listed, self.found, selection is not None)
         if more:
             listed.update(gather(**more))
@@ -164,7 +171,7 @@ class _Run:
         """New objects get items; what descriptions refer to gets an id."""
         references: dict[str, Reference] = {
             reference.os_id: reference
-            for reference in self.kind.references(self.ctx, self.seen.listed)
+            for reference in self.kind.references(self.ctx, self.seen.listed, self.found)
             if reference.os_id not in self.seen.ids
         }
         if not self.new and not references:
@@ -242,7 +249,9 @@ class _Run:
         def apply(session: Session) -> list[Item]:
             made = queries.add_items(session, self.adds, ids.mint)
             for item, changes in self.updates:
-                queries.update_item(session, item.project_id, item.id, **changes)
+                queries.update_item(
+                    session, item.project_id, item.id, version=item.version, **changes
+                )
             queries.bury_items(session, self.ctx.project_id, bury)
             queries.delete_items(session, self.ctx.project_id, delete)
             return made

@@ -37,6 +37,9 @@ class Selection:
     os_ids: tuple[str, ...]
     waiting: tuple[Item, ...] = ()
 
+    def __len__(self) -> int:
+        return len(self.os_ids) + len(self.waiting)
+
 
 class Fate(Enum):
     """What becomes of an item whose object is not in the cloud."""
@@ -172,8 +175,10 @@ class Kind(ABC):
         """Whether an item is not shown although it is there (it is being undone)."""
         return False
 
-    def references(self, ctx: Context, listed: Mapping[str, Any]) -> Iterable[Reference]:
-        """Other objects whose ids the descriptions show."""
+    def references(
+        self, ctx: Context, listed: Mapping[str, Any], found: Sequence[Found]
+    ) -> Iterable[Reference]:
+        """Other objects whose ids the descriptions of the found ones show."""
         return ()
 
     def load(self, session: Session, ctx: Context, wanted: Collection[str] | None) -> list[Item]:

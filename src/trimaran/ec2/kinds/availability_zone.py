@@ -53,7 +53,8 @@ def _unknown(names: set[str] | list[str]) -> EC2Error:
     return not_found("InvalidAvailabilityZone.NotFound", "availability zone", names)
 
 
-def _zones(ctx: Context) -> list[dict[str, Any]]:
+def zones(ctx: Context) -> list[dict[str, Any]]:
+    """The zones that are shown, asked for once per request."""
     rows = ctx.once("zones", ctx.user.compute.zones)
     return [
         {

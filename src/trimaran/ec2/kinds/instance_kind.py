@@ -67,7 +67,7 @@ class Instances(Kind):
 
     def listings(self, ctx: Context, selection: Selection | None) -> Thunks:
         thunks: dict[str, Callable[[], Any]] = {}
-        if selection is None or len(selection.os_ids) + len(selection.waiting) > FEW:
+        if selection is None or len(selection) > FEW:
             thunks["servers"] = as_admin(
                 lambda: ctx.admin.compute.servers(all_tenants=True, project_id=ctx.project_id),
                 service="compute",
@@ -121,13 +121,15 @@ class Instances(Kind):
         return NewItem("i", found.os_id, ctx.project_id, data)
 
     def fate(self, ctx: Context, item: Item) -> Fate:
-        if item.data.get(STAGE) == UNDONE:
-            return Fate.DELETE
+        stage = item.data.get(STAGE)
         if item.os_id is None:
-            if item.data.get(STAGE) != LAUNCHING:
+            # Its server may still come: Nova did not answer, or was not asked yet.
+            if not stage:
                 return Fate.DELETE
             if item.age is not None and item.age < ctx.conf.trimaran.launch_deadline_seconds:
                 return Fate.KEEP
+        if stage == UNDONE:
+            return Fate.DELETE
         return Fate.BURY if ctx.conf.trimaran.terminated_instances_seconds else Fate.DELETE
 
     def confirm_gone(self, ctx: Context, items: Sequence[Item]) -> None:
@@ -157,18 +159,22 @@ class Instances(Kind):
     def hidden(self, item: Item) -> bool:
         return item.data.get(STAGE) == UNDONE
 
-    def references(self, ctx: Context, listed: Mapping[str, Any]) -> Iterable[Reference]:
-        for row in rows_of(listed, "server"):
-            if image := os_image_of(row):
+    def references(
+        self, ctx: Context, listed: Mapping[str, Any], found: Sequence[Found]
+    ) -> Iterable[Reference]:
+        attached: set[str] = set()
+        for thing in found:
+            attached.update(attached_volumes(thing.body))
+            if image := os_image_of(thing.body):
                 yield Reference("ami", image, own=False, alike=ids.IMAGE_PREFIXES)
             for name, kind in (("kernel_id", "aki"), ("ramdisk_id", "ari")):
-                if os_id := row.get(f"OS-EXT-SRV-ATTR:{name}"):
+                if os_id := thing.body.get(f"OS-EXT-SRV-ATTR:{name}"):
                     yield Reference(kind, os_id, own=False, alike=ids.IMAGE_PREFIXES)
         for volume in rows_of(listed, "volume"):
-            if volume.get("attachments"):
+            if volume["id"] in attached:
                 yield Reference("vol", volume["id"])
-            if image := volume_image(volume):
-                yield Reference("ami", image, own=False, alike=ids.IMAGE_PREFIXES)
+                if image := volume_image(volume):
+                    yield Reference("ami", image, own=False, alike=ids.IMAGE_PREFIXES)
         for group in listed.get("groups") or ():
             yield Reference("sg", group["id"])
 

@@ -1,0 +1,284 @@
+"""RunInstances: the plan, and four steps that another process could take over.
+
+1. *reserve*: one transaction stores the client token, the items (with their
+   final ids, the stage ``launching`` and no OpenStack id) and their tags.
+2. *boot*: each server is created in Nova with its final name, the instance id,
+   and with the id in its metadata (a rename after the create gets lost under
+   load, spec ec2.md 11.10).  No database in this step.
+3. *settle*: enough servers: their ids are stored and the items of those that
+   failed are deleted, in one transaction.  Not enough: *undo*.
+4. *undo*: items whose server exists (or may exist) become ``undone``, which
+   hides them; the others and the token are deleted; then the servers are deleted.
+
+Whatever a crash leaves is in the database and says what it is.  A server
+without item cannot be, since the item comes first: a later describe pairs the
+two by metadata or name.  An item without server is shown as ``pending`` and,
+after ``launch_deadline_seconds``, as terminated.  An undone item goes when its
+server is gone.  The retry of a client whose request died finds the token and
+gets the reservation as it stands.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from trimaran.cloud import CloudError, gather
+from trimaran.db.queries import ec2 as queries
+from trimaran.db.queries import ec2_tags as tag_queries
+from trimaran.db.queries import ec2_tokens as token_queries
+from trimaran.db.queries.ec2 import Item, NewItem
+from trimaran.ec2 import ids
+from trimaran.ec2.context import Context
+from trimaran.ec2.kinds.instance_kind import FACTS, LAUNCHING, MARK, STAGE, UNDONE, Instances
+from trimaran.ec2.kinds.instance_view import Describer, reservations
+from trimaran.ec2.kinds.launch_plan import Plan, check_token, fingerprint, make_plan
+from trimaran.ec2.protocol.errors import EC2Error
+from trimaran.ec2.reconcile import reconcile
+from trimaran.ec2.reconcile_kind import Pair, View
+from trimaran.errors import BadRequest, Conflict, NotFound, TrimaranError, Unavailable
+
+LOG = logging.getLogger(__name__)
+
+ACTION = "RunInstances"
+#: How often new ids are minted when one of them is taken.
+TRIES = 8
+
+
+@dataclass(frozen=True)
+class Boot:
+    """What became of one server.
+
+    Attributes:
+        os_id: Nova's id, or "" when there is none or it is not known.
+        error: why it failed, or None.
+        doubtful: it may exist although Nova did not say so.
+    """
+
+    item: Item
+    os_id: str = ""
+    error: TrimaranError | None = None
+    doubtful: bool = False
+
+
+def run_instances(ctx: Context, request: Mapping[str, Any]) -> dict[str, Any]:
+    """Launch between MinCount and MaxCount instances as one reservation."""
+    token = check_token(request)
+    if token:
+        known = ctx.db.read(lambda s: token_queries.find_token(s, ctx.project_id, ACTION, token))
+        if known is not None:
+            return _replay(ctx, known, fingerprint(request))
+    plan = make_plan(ctx, request)
+    ctx.commit_point()
+    reservation_id = ids.mint_reservation()
+    reserved = _reserve(ctx, plan, reservation_id)
+    if isinstance(reserved, token_queries.ClientToken):
+        return _replay(ctx, reserved, plan.fingerprint)
+    boots = _boot(ctx, plan, reserved)
+    items = _settle(ctx, plan, reservation_id, boots)
+    return _answer(ctx, plan, reservation_id, items)
+
+
+def _replay(ctx: Context, known: token_queries.ClientToken, asked: str) -> dict[str, Any]:
+    """The reservation of an earlier request with the same token, as it is now."""
+    if known.fingerprint != asked:
+        raise EC2Error(
+            "IdempotentParameterMismatch",
+            "The client token was used with other parameters before.",
+        )
+    items = ctx.db.read(lambda s: queries.items_of(s, ctx.project_id, ["i"]))
+    kind = Instances()
+    mine = [
+        item.id
+        for item in items
+        if item.data.get("reservation_id") == known.result
+        and not kind.hidden(item)
+        and not (item.dead_for is not None and kind.expired(ctx, item))
+    ]
+    shown: list[tuple[str, dict[str, Any]]] = []
+    if mine:
+        view = reconcile(ctx, kind, mine)
+        shown = [(each.reservation_id, each.shown()) for each in Describer(view).instances()]
+    found = reservations(shown, ctx.project_id)
+    empty = {"OwnerId": ctx.project_id, "Groups": [], "Instances": []}
+    return found[0] if found else {"ReservationId": known.result, **empty}
+
+
+def _reserve(
+    ctx: Context, plan: Plan, reservation_id: str
+) -> list[Item] | token_queries.ClientToken:
+    """Step 1.  Returns the items, or the token of the request that came first."""
+    for _ in range(TRIES):
+        new = [_new_item(ctx, plan, reservation_id, index) for index in range(plan.most)]
+        groups = [NewItem("sg", group["id"], ctx.project_id) for group in plan.groups]
+
+        def store(
+            session: Session, new: list[NewItem] = new, groups: list[NewItem] = groups
+        ) -> list[Item] | token_queries.ClientToken:
+            if plan.token:
+                taken = token_queries.take_token(
+                    session, ctx.project_id, ACTION, plan.token, plan.fingerprint, reservation_id
+                )
+                if taken.result != reservation_id:
+                    return taken
+            known = queries.add_items(session, groups, ids.mint)
+            shown = [
+                {"GroupName": group["name"], "GroupId": item.id}
+                for group, item in zip(plan.groups, known, strict=True)
+            ]
+            full = [_with_groups(each, shown) for each in new]
+            items = queries.add_items(session, full, ids.mint)
+            tags = [
+                tag_queries.Tag(item.id, key, value)
+                for item in items
+                for key, value in plan.tags.items()
+            ]
+            tag_queries.set_tags(session, ctx.project_id, tags)
+            return items
+
+        try:
+            return ctx.db.write(store)
+        except Conflict:
+            continue  # one of the ids is taken: nothing was stored, mint others
+    raise TrimaranError("No free id could be found.")
+
+
+def _new_item(ctx: Context, plan: Plan, reservation_id: str, index: int) -> NewItem:
+    data: dict[str, Any] = {
+        "reservation_id": reservation_id,
+        "launch_index": index,
+        STAGE: LAUNCHING,
+        FACTS: dict(plan.facts),
+    }
+    if plan.token:
+        data["client_token"] = plan.token
+    if plan.protected:
+        data["disable_api_termination"] = True
+    return NewItem("i", None, ctx.project_id, data, id=ids.mint("i"))
+
+
+def _with_groups(new: NewItem, groups: list[dict[str, str]]) -> NewItem:
+    data = {**new.data, FACTS: {**new.data[FACTS], "groups": groups}}
+    return NewItem(new.kind, new.os_id, new.project_id, data, id=new.id)
+
+
+def _boot(ctx: Context, plan: Plan, items: Sequence[Item]) -> list[Boot]:
+    """Step 2, all servers in parallel; never raises for what Nova refuses."""
+
+    def bound(item: Item) -> Callable[[], Boot]:
+        return lambda: _boot_one(ctx, plan, item)
+
+    made = gather(**{item.id: bound(item) for item in items})
+    return [made[item.id] for item in items]
+
+
+def _boot_one(ctx: Context, plan: Plan, item: Item) -> Boot:
+    body = {**plan.server, "name": item.id, "metadata": {MARK: item.id}}
+    try:
+        return Boot(item, os_id=str(ctx.user.compute.create_server(body)["id"]))
+    except Unavailable as error:
+        return _look_for(ctx, item, error)
+    except TrimaranError as error:
+        LOG.info("Nova refused instance %s: %s", item.id, _words(error))
+        return Boot(item, error=_refusal(error))
+
+
+def _look_for(ctx: Context, item: Item, error: TrimaranError) -> Boot:
+    """No answer is no refusal: the server may be there."""
+    LOG.warning("Nova did not say whether it made instance %s: %s", item.id, _words(error))
+    try:
+        found = ctx.user.compute.servers(name=f"^{item.id}$")
+    except TrimaranError:
+        return Boot(item, error=error, doubtful=True)
+    return Boot(item, os_id=found[0]["id"]) if found else Boot(item, error=error)
+
+
+def _words(error: TrimaranError) -> str:
+    return error.remote_message if isinstance(error, CloudError) else str(error)
+
+
+def _refusal(error: TrimaranError) -> TrimaranError:
+    """Nova's refusal as EC2 says it; Nova's own words stay in the log (F8)."""
+    words = _words(error).lower()
+    if isinstance(error, BadRequest | NotFound):
+        if "too small" in words:
+            return EC2Error(
+                "InvalidParameterValue", "The image does not fit into the instance type."
+            )
+        return EC2Error(
+            "InvalidParameterValue", "The instance cannot be launched with these parameters."
+        )
+    return error
+
+
+def _settle(ctx: Context, plan: Plan, reservation_id: str, boots: Sequence[Boot]) -> list[Item]:
+    """Step 3.  Returns the items that stay.
+
+    Raises:
+        TrimaranError: fewer than MinCount could be launched; everything is undone.
+    """
+    good = [boot for boot in boots if boot.os_id]
+    if len(good) < plan.least:
+        _undo(ctx, plan, reservation_id, boots)
+        raise next(boot.error for boot in boots if boot.error is not None)
+    bad = [boot.item.id for boot in boots if not boot.os_id and not boot.doubtful]
+
+    def store(session: Session) -> None:
+        for boot in good:
+            data = {name: value for name, value in boot.item.data.items() if name != STAGE}
+            queries.update_item(session, ctx.project_id, boot.item.id, data=data, os_id=boot.os_id)
+        queries.delete_items(session, ctx.project_id, bad)
+
+    ctx.db.write(store)
+    return [boot.item for boot in good]
+
+
+def _undo(ctx: Context, plan: Plan, reservation_id: str, boots: Sequence[Boot]) -> None:
+    """Step 4."""
+    hide = [boot for boot in boots if boot.os_id or boot.doubtful]
+    drop = [boot.item.id for boot in boots if not boot.os_id and not boot.doubtful]
+
+    def store(session: Session) -> None:
+        for boot in hide:
+            data = {**boot.item.data, STAGE: UNDONE}
+            queries.update_item(
+                session, ctx.project_id, boot.item.id, data=data, os_id=boot.os_id or None
+            )
+        queries.delete_items(session, ctx.project_id, drop)
+        if plan.token:
+            token_queries.drop_token(session, ctx.project_id, ACTION, plan.token, reservation_id)
+
+    ctx.db.write(store)
+
+    def bound(boot: Boot) -> Callable[[], None]:
+        return lambda: _delete(ctx, boot)
+
+    gather(**{boot.item.id: bound(boot) for boot in hide if boot.os_id})
+
+
+def _delete(ctx: Context, boot: Boot) -> None:
+    try:
+        ctx.user.compute.delete_server(boot.os_id)
+    except NotFound:
+        return
+    except TrimaranError as error:
+        LOG.error(
+            "Server %s of the failed launch %s could not be deleted: %s",
+            boot.os_id,
+            boot.item.data.get("reservation_id"),
+            _words(error),
+        )
+
+
+def _answer(ctx: Context, plan: Plan, reservation_id: str, items: Sequence[Item]) -> dict[str, Any]:
+    """The new reservation, from what is known: Nova could not tell more yet."""
+    tags = [{"Key": key, "Value": value} for key, value in sorted(plan.tags.items())]
+    view = View(ctx, pairs=[Pair(item, None) for item in items])
+    if tags:
+        view.tags = {item.id: tags for item in items}
+    shown = [(reservation_id, each.shown()) for each in Describer(view).instances()]
+    return reservations(shown, ctx.project_id)[0]
