@@ -125,7 +125,7 @@ def _containers(tour: Tour) -> None:
     if TEMPLATE not in templates.split():
         tour.coe(
             *("cluster", "template", "create", TEMPLATE, "--coe", "kubernetes"),
-            *("--image", "ubuntu-sandbox", "--external-network", "public"),
+            *("--image", "ubuntu-24.04", "--external-network", "public"),
             *("--flavor", "m1.small", "--master-flavor", "m1.small"),
             *("-f", "value", "-c", "uuid"),
         )
