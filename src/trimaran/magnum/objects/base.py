@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from trimaran.db import Database
 from trimaran.db.models import magnum as models
@@ -54,6 +54,10 @@ class MagnumObject:
         self._loaded: dict[str, Any] = {}
         for name, value in values.items():
             setattr(self, name, value)
+
+    if TYPE_CHECKING:
+        # The fields are the table's columns; type checkers cannot see them.
+        def __setattr__(self, name: str, value: Any) -> None: ...
 
     def __getattr__(self, name: str) -> Any:
         # Only called when the attribute is absent.
