@@ -46,7 +46,7 @@ def assemble(conf: cfg.ConfigOpts) -> Parts:
         ConfigError: credentials or database cannot be used as configured.
     """
     own = common.own(conf)
-    identity = from_conf(conf, own=own, ec2_tokens_url=_tokens_url(conf))
+    identity = identity_of(conf)
     cloud = Cloud(
         identity,
         region=identity.region,
@@ -60,6 +60,15 @@ def assemble(conf: cfg.ConfigOpts) -> Parts:
         pool_timeout=own.database_pool_timeout,
     )
     return Parts(conf, own, identity, cloud, db, identity.region or DEFAULT_REGION)
+
+
+def identity_of(conf: cfg.ConfigOpts) -> Identity:
+    """Keystone alone, for a daemon that needs nothing else.
+
+    Raises:
+        ConfigError: ``[keystone_authtoken]`` cannot be used.
+    """
+    return from_conf(conf, own=common.own(conf), ec2_tokens_url=_tokens_url(conf))
 
 
 def _tokens_url(conf: cfg.ConfigOpts) -> str | None:

@@ -1,0 +1,181 @@
+"""The S3 stub through boto3, with signatures that a real Keystone checks."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import requests
+from botocore.auth import S3SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+from botocore.exceptions import ClientError
+from tests.support.cloud import ALT, CloudEnv
+from tests.support.ec2 import Daemon, free_port, keys_of, running, write_conf
+
+Keys = tuple[str, str]
+
+
+@pytest.fixture(scope="module")
+def keys(cloud_env: CloudEnv) -> Keys:
+    return keys_of(cloud_env)
+
+
+@pytest.fixture(scope="module")
+def daemon(cloud_env: CloudEnv, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    home = tmp_path_factory.mktemp("s3")
+    port = free_port()
+    conf = write_conf(home, cloud_env, f"sqlite:///{home}/ec2.sqlite", s3_listen_port=port)
+    with running("ec2-s3", conf, port) as started:
+        yield started
+
+
+@pytest.fixture
+def s3(daemon: Daemon, keys: Keys) -> Any:
+    return daemon.client(keys, "s3", s3={"addressing_style": "path"})
+
+
+@pytest.fixture
+def bucket(s3: Any) -> Iterator[str]:
+    name = f"bucket-{os.urandom(4).hex()}"
+    s3.create_bucket(Bucket=name)
+    yield name
+    for row in s3.list_objects_v2(Bucket=name).get("Contents", ()):
+        s3.delete_object(Bucket=name, Key=row["Key"])
+    s3.delete_bucket(Bucket=name)
+
+
+def code(call: Any, **arguments: Any) -> tuple[str, int]:
+    with pytest.raises(ClientError) as caught:
+        call(**arguments)
+    response = caught.value.response
+    return response["Error"]["Code"], response["ResponseMetadata"]["HTTPStatusCode"]
+
+
+@pytest.mark.parametrize("key", ["plain", "a/b c/é+&=?#%2e", "..", "../../x", "//x//"])
+def test_an_object_round_trip(s3: Any, bucket: str, key: str) -> None:
+    data = os.urandom(3_000_000)
+    made = s3.put_object(Bucket=bucket, Key=key, Body=data, ContentType="x/y")
+    etag = f'"{hashlib.md5(data).hexdigest()}"'
+    assert made["ETag"] == etag
+    got = s3.get_object(Bucket=bucket, Key=key)
+    assert got["Body"].read() == data
+    assert (got["ETag"], got["ContentType"]) == (etag, "x/y")
+    head = s3.head_object(Bucket=bucket, Key=key)
+    assert head["ContentLength"] == len(data)
+    part = s3.get_object(Bucket=bucket, Key=key, Range="bytes=10-19")
+    assert part["Body"].read() == data[10:20]
+    assert part["ContentRange"] == f"bytes 10-19/{len(data)}"
+    assert s3.get_object(Bucket=bucket, Key=key, Range="bytes=-5")["Body"].read() == data[-5:]
+    assert code(s3.get_object, Bucket=bucket, Key=key, Range="bytes=9999999-") == (
+        "InvalidRange",
+        416,
+    )
+    assert [row["Key"] for row in s3.list_objects(Bucket=bucket)["Contents"]] == [key]
+    s3.delete_object(Bucket=bucket, Key=key)
+    assert code(s3.get_object, Bucket=bucket, Key=key) == ("NoSuchKey", 404)
+
+
+def test_buckets(s3: Any, bucket: str) -> None:
+    assert bucket in [row["Name"] for row in s3.list_buckets()["Buckets"]]
+    assert code(s3.create_bucket, Bucket=bucket) == ("BucketAlreadyOwnedByYou", 403)
+    s3.put_object(Bucket=bucket, Key="k", Body=b"")
+    assert code(s3.delete_bucket, Bucket=bucket) == ("BucketNotEmpty", 403)
+    assert code(s3.get_object, Bucket="no-such", Key="k") == ("NoSuchBucket", 404)
+    assert code(s3.head_bucket, Bucket="no-such")[1] == 404
+
+
+def test_pages(s3: Any, bucket: str) -> None:
+    for n in range(5):
+        s3.put_object(Bucket=bucket, Key=f"k{n}", Body=b"x")
+    pages = s3.get_paginator("list_objects_v2").paginate(
+        Bucket=bucket, PaginationConfig={"PageSize": 2}
+    )
+    assert [row["Key"] for page in pages for row in page["Contents"]] == [f"k{n}" for n in range(5)]
+
+
+def test_other_projects_and_strangers_see_nothing(
+    daemon: Daemon, cloud_env: CloudEnv, keys: Keys, s3: Any, bucket: str
+) -> None:
+    s3.put_object(Bucket=bucket, Key="k", Body=b"x")
+    other = daemon.client(keys_of(cloud_env, ALT), "s3", s3={"addressing_style": "path"})
+    assert code(other.get_object, Bucket=bucket, Key="k") == ("NoSuchBucket", 404)
+    wrong = daemon.client((keys[0], "wrong"), "s3", s3={"addressing_style": "path"})
+    assert code(wrong.get_object, Bucket=bucket, Key="k") == ("SignatureDoesNotMatch", 403)
+    unknown = daemon.client(("f" * 32, "wrong"), "s3", s3={"addressing_style": "path"})
+    assert code(unknown.list_buckets)[1] == 403
+    for method in ("GET", "PUT", "DELETE", "POST"):
+        response = requests.request(method, f"{daemon.url}/{bucket}/k", data=b"evil", timeout=60)
+        assert response.status_code == 403
+        assert b"<Code>AccessDenied</Code>" in response.content
+    assert s3.get_object(Bucket=bucket, Key="k")["Body"].read() == b"x"
+
+
+def test_presigned_urls(s3: Any, bucket: str) -> None:
+    url = s3.generate_presigned_url("put_object", Params={"Bucket": bucket, "Key": "p"})
+    assert requests.put(url, data=b"hello", timeout=60).status_code == 200
+    url = s3.generate_presigned_url("get_object", Params={"Bucket": bucket, "Key": "p"})
+    assert requests.get(url, timeout=60).content == b"hello"
+    assert requests.get(url + "x", timeout=60).status_code == 403
+    assert requests.delete(url, timeout=60).status_code == 403
+
+
+def test_a_body_that_was_changed_on_the_way_is_refused(
+    daemon: Daemon, keys: Keys, s3: Any, bucket: str
+) -> None:
+    request = AWSRequest("PUT", f"{daemon.url}/{bucket}/k", data=b"good")
+    S3SigV4Auth(Credentials(*keys), "s3", "RegionOne").add_auth(request)
+    ready = request.prepare()
+    response = requests.put(ready.url, data=b"evil", headers=dict(ready.headers), timeout=60)
+    assert response.status_code == 400
+    assert b"XAmzContentSHA256Mismatch" in response.content
+    assert code(s3.get_object, Bucket=bucket, Key="k") == ("NoSuchKey", 404)
+
+
+def test_the_encoding_of_todays_sdks_is_decoded(
+    daemon: Daemon, keys: Keys, s3: Any, bucket: str
+) -> None:
+    data = b"streamed bytes"
+    crc = base64.b64encode(zlib.crc32(data).to_bytes(4, "big")).decode()
+    body = b"%x\r\n%s\r\n0\r\nx-amz-checksum-crc32:%s\r\n\r\n" % (len(data), data, crc.encode())
+    request = AWSRequest(
+        "PUT",
+        f"{daemon.url}/{bucket}/k",
+        data=body,
+        headers={
+            "Content-Encoding": "aws-chunked",
+            "X-Amz-Trailer": "x-amz-checksum-crc32",
+            "X-Amz-Decoded-Content-Length": str(len(data)),
+            "X-Amz-Content-SHA256": "STREAMING-UNSIGNED-PAYLOAD-TRAILER",
+        },
+    )
+    # botocore signs whatever hash the context names for a trailing checksum.
+    request.context["checksum"] = {"request_algorithm": {"in": "trailer"}}
+    auth = S3SigV4Auth(Credentials(*keys), "s3", "RegionOne")
+    auth.payload = lambda _: "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
+    auth.add_auth(request)
+    ready = request.prepare()
+    response = requests.put(ready.url, data=body, headers=dict(ready.headers), timeout=60)
+    assert response.status_code == 200, response.text
+    assert s3.get_object(Bucket=bucket, Key="k")["Body"].read() == data
+
+
+def test_what_is_not_there_says_so(s3: Any, bucket: str) -> None:
+    s3.put_object(Bucket=bucket, Key="k", Body=b"x")
+    for call, arguments in (
+        (s3.create_multipart_upload, {"Bucket": bucket, "Key": "k"}),
+        (s3.get_object_acl, {"Bucket": bucket, "Key": "k"}),
+        (s3.copy_object, {"Bucket": bucket, "Key": "c", "CopySource": f"{bucket}/k"}),
+        (s3.list_objects, {"Bucket": bucket, "Delimiter": "/"}),
+    ):
+        found, status = code(call, **arguments)
+        assert status in (403, 501), found
+
+
+def test_health_needs_no_signature(daemon: Daemon) -> None:
+    assert requests.get(daemon.url + "/healthcheck", timeout=60).status_code == 200
