@@ -9,17 +9,10 @@ outcome of a rule that many others refer to is remembered within one question.
 from __future__ import annotations
 
 import ast
-import logging
-import threading
 from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
 from oslo_policy import policy as oslo
-
-LOG = logging.getLogger(__name__)
-
-_PARSER_LOG = logging.getLogger("oslo_policy._parser")
-
 
 # The classes that oslo.policy does not export, taken from what it makes.
 _TRUE, _FALSE, _ROLE, _ATTRIBUTE = (
@@ -29,6 +22,13 @@ _TRUE, _FALSE, _ROLE, _ATTRIBUTE = (
 
 class InvalidCheck(ValueError):
     """A check that does not follow the language."""
+
+
+class CheckFailed(Exception):
+    """A check that has no answer; whoever asked is refused."""
+
+
+_NEW = object()
 
 
 class Question:
@@ -58,17 +58,23 @@ class Question:
         self.enforcer = enforcer
         self.default = default
         self.roles = frozenset(str(role).lower() for role in creds.get("roles") or ())
-        self.answers: dict[str, bool] = {}
+        self.answers: dict[str, bool | None] = {}
 
     def refer(self, name: str) -> bool:
-        """Answers ``rule:<name>``; unknown rules and circles are false."""
-        known = self.answers.get(name)
+        """Answers ``rule:<name>``; unknown rules are false.
+
+        Raises:
+            CheckFailed: the rule refers to itself, or failed a moment ago.
+        """
+        known = self.answers.get(name, _NEW)
         if known is None:
+            # Not simply false: "not rule:x" would turn that into a yes.
+            raise CheckFailed(f"rule {name} refers to itself or has failed")
+        if known is _NEW:
             test = self.table.get(name) or self.table.get(self.default)
-            # A rule that refers to itself finds this and is refused.
-            self.answers[name] = False
+            self.answers[name] = None
             known = self.answers[name] = test is not None and test(self)
-        return known
+        return bool(known)
 
 
 Test = Callable[[Question], bool]
@@ -84,34 +90,73 @@ def parse(check: str | list[Any]) -> Any:
         oslo.policy's tree.
 
     Raises:
-        InvalidCheck: oslo.policy would log a traceback and deny.
+        InvalidCheck: oslo.policy would log a traceback and deny for ever.
     """
-    complaints = _Complaints(threading.get_ident())
-    _PARSER_LOG.addFilter(complaints)
-    try:
-        tree = oslo.RuleDefault("parsed", check).check
-    except Exception as failure:
-        raise InvalidCheck(f"{check!r} is no check: {failure}") from failure
-    finally:
-        _PARSER_LOG.removeFilter(complaints)
-    if complaints.heard:
-        raise InvalidCheck(f"{check!r} is no check")
-    return tree
+    texts = [check] if isinstance(check, str) else _old_checks(check)
+    for text in texts:
+        _Grammar(text).verify()
+    return oslo.RuleDefault("parsed", check).check
 
 
-class _Complaints(logging.Filter):
-    """Hears what oslo.policy's parser only logs, and keeps it out of the log."""
+def _old_checks(rules: list[Any]) -> list[str]:
+    """The texts in the old form, a list (or) of texts or lists (and) of texts."""
+    texts: list[str] = []
+    for rule in rules:
+        texts.extend(rule if isinstance(rule, list) else [rule])
+    for text in texts:
+        if not isinstance(text, str) or len(text.split()) != 1:
+            raise InvalidCheck(f"{text!r} is no check")
+    return texts
 
-    def __init__(self, thread: int) -> None:
-        super().__init__()
-        self._thread = thread
-        self.heard = False
 
-    def filter(self, record: logging.LogRecord) -> bool:
-        if record.thread != self._thread or record.levelno < logging.ERROR:
-            return True
-        self.heard = True
-        return False
+class _Grammar:
+    """Says whether a text follows the language.
+
+    expression: term (("and" | "or") term)*;
+    term: "not" term | "(" expression ")" | "@" | "!" | kind ":" match
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._words: list[str] = []
+        for word in text.split():
+            inner = word.lstrip("(")
+            bare = inner.rstrip(")")
+            self._words += ["("] * (len(word) - len(inner))
+            self._words += [bare] if bare else []
+            self._words += [")"] * (len(inner) - len(bare))
+
+    def verify(self) -> None:
+        """Raises InvalidCheck unless the text is empty or an expression."""
+        if not self._text:
+            return
+        self._expression()
+        if self._words:
+            raise self._wrong()
+
+    def _expression(self) -> None:
+        self._term()
+        while self._words and self._words[0].lower() in ("and", "or"):
+            self._words.pop(0)
+            self._term()
+
+    def _term(self) -> None:
+        word = self._words.pop(0) if self._words else ""
+        if word.lower() == "not":
+            self._term()
+        elif word == "(":
+            self._expression()
+            if not self._words or self._words.pop(0) != ")":
+                raise self._wrong()
+        elif word not in ("@", "!") and (":" not in word or _is_quoted(word)):
+            raise self._wrong()
+
+    def _wrong(self) -> InvalidCheck:
+        return InvalidCheck(f"{self._text!r} is no check")
+
+
+def _is_quoted(word: str) -> bool:
+    return len(word) > 1 and word[0] == word[-1] and word[0] in "'\""
 
 
 def compile_check(check: Any) -> Test:
@@ -190,9 +235,8 @@ def _attribute(kind: str, match: str) -> Test:
         literal = str(ast.literal_eval(kind))
     except ValueError:
         pass
-    except (SyntaxError, MemoryError, RecursionError):
-        # oslo.policy would raise at each question; a check that fails is refused.
-        return lambda _question: False
+    except SyntaxError as failure:
+        return _failing(f"{kind}:{match}", failure)
     if literal is not None:
         fixed = literal
         return lambda question: wanted(question) == fixed
@@ -225,21 +269,20 @@ def _find(value: Any, path: list[str], text: str) -> bool:
         return text == str(value)
     try:
         inner = value[path[0]]
-    except (KeyError, TypeError, IndexError):
+    except KeyError:
         return False
     if isinstance(inner, list):
         return any(_find(member, path[1:], text) for member in inner)
     return _find(inner, path[1:], text)
 
 
-def _foreign(check: Any) -> Test:
-    """A check of another kind (``http:``, an extension's), run by its own code."""
-
-    def test(question: Question) -> bool:
-        try:
-            return bool(check(question.target, question.creds, question.enforcer, None))
-        except Exception:
-            LOG.warning("policy: the check %s failed and counts as refused", check, exc_info=True)
-            return False
+def _failing(check: str, failure: Exception) -> Test:
+    def test(_question: Question) -> bool:
+        raise CheckFailed(check) from failure
 
     return test
+
+
+def _foreign(check: Any) -> Test:
+    """A check of another kind (``http:``, an extension's), run by its own code."""
+    return lambda question: bool(check(question.target, question.creds, question.enforcer, None))

@@ -111,7 +111,7 @@ class Enforcer:
             rules,
             override_file=conf.find_file(group.policy_file) or group.policy_file,
             override_dirs=directories,
-            enforce_scope=group.get("enforce_scope", True),
+            enforce_scope=group.enforce_scope if "enforce_scope" in group else True,
             enforce_new_defaults=group.enforce_new_defaults,
             default_rule=group.policy_default_rule,
             conf=conf,
