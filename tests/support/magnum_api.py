@@ -20,9 +20,10 @@ import requests_mock
 from fastapi.testclient import TestClient
 
 from trimaran.config import magnum as options
-from trimaran.db import models
 from trimaran.db.models.base import Base
 from trimaran.magnum.api import app, parts
+from trimaran.magnum.drivers.base import Driver
+from trimaran.magnum.drivers.lookup import Drivers
 
 KEYSTONE = "http://keystone.test/v3"
 LATEST = {"OpenStack-API-Version": "container-infra latest"}
@@ -83,6 +84,26 @@ class Conductor:
 
     def close(self) -> None:
         """Nothing is held."""
+
+
+def _driver(os: str, beta: bool = False) -> type[Driver]:
+    """A driver that provides one type and does nothing."""
+    kind = {"server_type": "vm", "os": os, "coe": "kubernetes"}
+    members: dict[str, Any] = dict.fromkeys(Driver.__abstractmethods__)
+    members |= {"provides": [kind], "beta": beta}
+    return type(f"{os.title()}Driver", (Driver,), members)
+
+
+class SomeDrivers(Drivers):
+    """Drivers of this module instead of those that are installed."""
+
+    def _load(self) -> dict[str, type[Driver]]:
+        return {
+            "a_fcos": _driver("fedora-coreos"),
+            "b_beta": _driver("debian", beta=True),
+            "c_other": _driver("rocky"),
+            "sandbox_ubuntu": _driver("ubuntu"),
+        }
 
 
 def token_body(token: str) -> dict[str, Any]:
@@ -150,8 +171,11 @@ class World:
         self._mock()
         built = parts.build(self.conf)
         built.conductor.close()
-        self.parts = replace(built, conductor=self.conductor)  # type: ignore[arg-type]
-        assert models is not None
+        self.parts = replace(
+            built,
+            conductor=self.conductor,  # type: ignore[arg-type]
+            drivers=SomeDrivers(self.conf),
+        )
         Base.metadata.create_all(self.parts.db.engine)
         self.app = app.assemble(self.conf, self.parts)
         self.client = TestClient(self.app, base_url="http://magnum.test:9511")
@@ -167,9 +191,7 @@ class World:
         self.client.__exit__(kind, error, trace)
         self.cloud.stop()
 
-    def call(
-        self, method: str, path: str, who: str | None = "t-member", **kwargs: Any
-    ) -> Any:
+    def call(self, method: str, path: str, who: str | None = "t-member", **kwargs: Any) -> Any:
         """One request; the newest microversion unless headers say otherwise.
 
         Args:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tests.support.magnum_api import World, detail, world
+
 from trimaran.db.queries import magnum as queries
 from trimaran.magnum.api.schemas.cluster import Cluster, ClusterSummary
 
@@ -29,8 +29,9 @@ def post(api: World, who: str = "t-member", **fields: Any) -> Any:
 
 
 def patch(api: World, ident: str, *steps: dict[str, Any], **kwargs: Any) -> Any:
-    return api.call("PATCH", f"{URL}/{ident}", kwargs.pop("who", "t-member"), json=list(steps),
-                    **kwargs)
+    return api.call(
+        "PATCH", f"{URL}/{ident}", kwargs.pop("who", "t-member"), json=list(steps), **kwargs
+    )
 
 
 def update(api: World, ident: str, **columns: Any) -> None:
@@ -95,8 +96,15 @@ def test_create_makes_both_default_nodegroups(api: World) -> None:
     ]
     groups = api.call("GET", f"{URL}/{ident}/nodegroups").json()["nodegroups"]
     assert [
-        (item["name"], item["role"], item["node_count"], item["min_node_count"],
-         item["max_node_count"], item["status"], item["is_default"])
+        (
+            item["name"],
+            item["role"],
+            item["node_count"],
+            item["min_node_count"],
+            item["max_node_count"],
+            item["status"],
+            item["is_default"],
+        )
         for item in groups
     ] == [
         ("default-master", "master", 1, 0, None, "CREATE_IN_PROGRESS", True),
@@ -243,12 +251,16 @@ def test_labels(api: World) -> None:
         body = api.call("GET", f"{URL}/{ident}").json()
         return {key: value for key, value in body.items() if key.startswith("labels")}
 
-    assert labels() == labels(labels={}) == {
-        "labels": {"a": "1", "b": "2"},
-        "labels_overridden": {},
-        "labels_added": {},
-        "labels_skipped": {},
-    }
+    assert (
+        labels()
+        == labels(labels={})
+        == {
+            "labels": {"a": "1", "b": "2"},
+            "labels_overridden": {},
+            "labels_added": {},
+            "labels_skipped": {},
+        }
+    )
     assert labels(labels={"z": 1, "a": "9"}) == {
         "labels": {"z": "1", "a": "9"},
         "labels_overridden": {"a": "1"},

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from tests.support.magnum_api import World, detail, world
+
 from trimaran.magnum.api import microversions
 from trimaran.magnum.api.errors import NotAcceptable, VersionUnsupported
 from trimaran.magnum.api.microversions import Version
@@ -49,13 +49,13 @@ def test_header_that_is_understood(header: str | None, version: Version) -> None
 
 @pytest.mark.parametrize("header", ["1.4", "", "compute 1.5", "container-infra 1.4 x"])
 def test_header_of_another_service(header: str) -> None:
-    with pytest.raises(NotAcceptable, match="^Invalid service type for OpenStack-API-Version"):
+    with pytest.raises(NotAcceptable, match=r"^Invalid service type for OpenStack-API-Version"):
         microversions.requested(header)
 
 
 @pytest.mark.parametrize("text", ["1", "1.x", "1.2.3", "foo", ".", "1.", "٣.١", "1.1e3"])
 def test_header_without_a_version(text: str) -> None:
-    with pytest.raises(NotAcceptable, match="^Invalid value for OpenStack-API-Version header$"):
+    with pytest.raises(NotAcceptable, match=r"^Invalid value for OpenStack-API-Version header$"):
         microversions.requested(f"container-infra {text}")
 
 
@@ -148,7 +148,10 @@ def test_stack_id_becomes_cluster_id_at_1_13(api: World) -> None:
     api.template()
     cluster = api.cluster(cluster_template_id="ct")
     for path in (f"/v1/clusters/{cluster}", "/v1/clusters", "/v1/clusters/detail"):
-        for minor, present, absent in ((12, "stack_id", "cluster_id"), (13, "cluster_id", "stack_id")):
+        for minor, present, absent in (
+            (12, "stack_id", "cluster_id"),
+            (13, "cluster_id", "stack_id"),
+        ):
             headers = {"OpenStack-API-Version": f"container-infra 1.{minor}"}
             body = api.call("GET", path, headers=headers).json()
             shown = body["clusters"][0] if "clusters" in body else body

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 import requests
-
 from tests.support.magnum_api import KEYSTONE, World, detail, world
+
 from trimaran.magnum.api import app
 from trimaran.magnum.api.pipeline import TokenRoute
 
@@ -76,7 +76,14 @@ def test_exactly_these_paths_are_public(api: World) -> None:
     assert public == {"/v1"}
     for path in app.PUBLIC:
         assert api.call("GET", path, None).status_code == 200
-    for path in ("/v1/x", "/healthcheck/x", "/v1/clusters", "/metricsx", "/openapi.json5", "/v1//x"):
+    for path in (
+        "/v1/x",
+        "/healthcheck/x",
+        "/v1/clusters",
+        "/metricsx",
+        "/openapi.json5",
+        "/v1//x",
+    ):
         assert api.call("GET", path, None).status_code == 401
 
 

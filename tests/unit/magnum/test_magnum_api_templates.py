@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from tests.support.magnum_api import World, detail, world
+
 from trimaran.magnum.api.schemas.cluster_template import ClusterTemplate
 
 URL = "/v1/clustertemplates"
@@ -163,8 +163,7 @@ def test_client_chooses_the_uuid(api: World) -> None:
         (
             {"dns_nameserver": "2001:db8::1"},
             400,
-            "Expected a single dns address or comma separated dns list, "
-            "but received 2001:db8::1.",
+            "Expected a single dns address or comma separated dns list, but received 2001:db8::1.",
         ),
         (
             {"apiserver_port": 80},
@@ -266,8 +265,12 @@ def test_who_sees_what(api: World) -> None:
 
 def test_owner_sees_hidden(api: World) -> None:
     made = api.template()
-    assert patch(api, made["uuid"], {"op": "replace", "path": "/hidden", "value": True},
-                 who="t-admin").status_code == 200
+    assert (
+        patch(
+            api, made["uuid"], {"op": "replace", "path": "/hidden", "value": True}, who="t-admin"
+        ).status_code
+        == 200
+    )
     assert api.call("GET", f"{URL}/ct").json()["hidden"] is True
     assert len(api.call("GET", URL).json()["clustertemplates"]) == 1
 

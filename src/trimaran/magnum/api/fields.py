@@ -212,9 +212,9 @@ def translate(errors: Sequence[Mapping[str, Any]], argument: str) -> TrimaranErr
     """
     unknown = [error["loc"] for error in errors if error["type"] == "extra_forbidden"]
     if unknown:
-        names = ", ".join(sorted({str(location[-1])[:255] for location in unknown}))
+        members = ", ".join(sorted({str(location[-1])[:255] for location in unknown}))
         word = "attribute" if len(unknown) == 1 else "attributes"
-        return BadRequest(f"Unknown {word} for argument {argument}: {names}")
+        return BadRequest(f"Unknown {word} for argument {argument}: {members}")
     error = errors[0]
     where, *location = error["loc"]
     if error["type"] == "json_invalid":

@@ -10,13 +10,14 @@ from fastapi.responses import JSONResponse
 
 from trimaran.db.models.magnum import ClusterTemplate as Row
 from trimaran.db.queries import magnum as queries
+from trimaran.db.queries.magnum import Page
 from trimaran.errors import Forbidden
 from trimaran.magnum.api import listing, names
 from trimaran.magnum.api import patch as patching
 from trimaran.magnum.api.call import Authenticated, Call
 from trimaran.magnum.api.controllers.common import ERRORS, found
 from trimaran.magnum.api.fields import Ident
-from trimaran.magnum.api.listing import Page, Paged
+from trimaran.magnum.api.listing import Paged
 from trimaran.magnum.api.patch import Patch, Rules
 from trimaran.magnum.api.pipeline import TokenRoute
 from trimaran.magnum.api.schemas.cluster_template import (
@@ -159,7 +160,8 @@ def _changes(call: Call, row: Row, values: dict[str, Any]) -> dict[str, Any]:
         values["cluster_distro"] = resources.distro(values["image_id"])
     kind = ("server_type", "cluster_distro", "coe", "driver")
     if any(values[name] != getattr(row, name) for name in kind):
-        call.parts.drivers.get(*(values[name] for name in kind[:3]), name=values["driver"])
+        server_type, distro, coe, driver = (values[name] for name in kind)
+        call.parts.drivers.get(server_type, distro, coe, name=driver)
     if values["public"] != row.public or values["hidden"] != row.hidden:
         _check_publish(call)
     _check_root_volumes(call, resources, values)

@@ -104,13 +104,14 @@ def get_one(call: Authenticated, cluster_ident: Ident) -> Response:
 
 def _full(session: Session, call: Call, rows: list[Row]) -> list[dict[str, Any]]:
     nodes = queries.node_totals(session, [row.uuid for row in rows])
-    templates = queries.templates_by_uuid(session, {row.cluster_template_id for row in rows})
+    wanted = {row.cluster_template_id for row in rows if row.cluster_template_id}
+    templates = queries.templates_by_uuid(session, wanted)
     return [
         schema.full(
             row,
             nodes[row.uuid],
             # A template that is gone, in an adopted database, must not hide its clusters.
-            template.labels if (template := templates.get(row.cluster_template_id)) else {},
+            template.labels if (template := templates.get(row.cluster_template_id or "")) else {},
             call.app_url,
             call.version,
         )
@@ -131,7 +132,7 @@ def post(call: Authenticated, cluster: schema.ClusterCreate) -> Response:
         checks.check_zero_nodes(node_count)
     call.authorize("cluster:create")
     limit = conf.quotas.max_clusters_per_project
-    project = call.context.project_id
+    project = call.context.project_id or ""
     call.parts.db.read(lambda session: queries.check_cluster_quota(session, project, limit))
     checks.check_hidden(template, is_admin=call.is_admin)
     values = checks.inherit(template, given)
