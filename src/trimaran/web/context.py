@@ -59,10 +59,11 @@ class RequestIdStage:
             return
         identifier = f"req-{uuid.uuid4()}"
         client = scope.get("client")
-        outgoing = headers_for(
-            request_id=Headers(scope=scope).get(CLIENT_ID_HEADER) or identifier,
-            remote_address=client[0] if client else "",
-        )
+        outgoing = {
+            **headers_for(request_id=identifier, remote_address=client[0] if client else ""),
+            # Left out unless it has the form of an id.
+            **headers_for(request_id=Headers(scope=scope).get(CLIENT_ID_HEADER, "")),
+        }
         header = self.header
 
         async def stamped(message: Message) -> None:

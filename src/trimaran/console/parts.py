@@ -1,0 +1,104 @@
+"""The parts that the console is made of, built once per process.
+
+Nothing here talks to anybody when it is made: a service that starts before
+its database and its Keystone works as soon as they do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from trimaran.cloud import Cloud
+from trimaran.config.common import Own, own
+from trimaran.config.console import Settings
+from trimaran.console.domains import Domains
+from trimaran.console.extensions import Extensions
+from trimaran.console.sessions import Sessions
+from trimaran.db import Database
+from trimaran.db.queries import console as queries
+from trimaran.identity import Identity, from_password
+from trimaran.work import Runner
+
+PURGE_SECONDS = 60.0
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What handlers use.
+
+    Attributes:
+        settings: skyline.yaml.
+        own: the deck's options.
+        db: revocations and settings.
+        identity: Keystone.
+        cloud: the other services.
+        sessions: the cookie.
+        extensions: Neutron's, remembered for a while.
+        domains: Keystone's, by name, remembered for a while.
+        runner: the purge of ended revocations.
+    """
+
+    settings: Settings
+    own: Own
+    db: Database
+    identity: Identity
+    cloud: Cloud
+    sessions: Sessions
+    extensions: Extensions
+    domains: Domains
+    runner: Runner
+
+
+def build(settings: Settings) -> Parts:
+    """Builds the parts from the settings."""
+    options = own(settings)
+    stack = settings.openstack
+    database = Database(
+        settings.default.database_url,
+        pool_size=options.database_pool_size,
+        pool_timeout=options.database_pool_timeout,
+    )
+    identity = from_password(
+        auth_url=stack.keystone_url,
+        username=stack.system_user_name,
+        password=stack.system_user_password,
+        project_name=stack.system_project,
+        user_domain_name=stack.system_user_domain,
+        project_domain_name=stack.system_project_domain,
+        own=options,
+        region=stack.default_region,
+        interface=stack.interface_type,
+        verify=False if settings.trimaran.insecure else settings.default.cafile or True,
+    )
+    cloud = Cloud(
+        identity, region=stack.default_region, interface=stack.interface_type, own=options
+    )
+    runner = Runner(database, own=options, name="console")
+    runner.periodic(
+        "console.revocations.purge",
+        PURGE_SECONDS,
+        lambda: database.write(queries.purge_expired),
+    )
+    return Parts(
+        settings=settings,
+        own=options,
+        db=database,
+        identity=identity,
+        cloud=cloud,
+        sessions=Sessions(settings.default),
+        extensions=Extensions(cloud, settings.openstack.extension_mapping),
+        domains=Domains(identity),
+        runner=runner,
+    )
+
+
+def of_request(request: Request) -> Parts:
+    """Returns the parts of the application that handles a request."""
+    parts: Parts = request.app.state.parts
+    return parts
+
+
+CurrentParts = Annotated[Parts, Depends(of_request)]
