@@ -143,15 +143,15 @@ def _by_code(orig: Any) -> Fault | None:
         if code == sqlite3.SQLITE_ERROR and str(orig).startswith(("no such table", "no such col")):
             return Fault.REFUSED
         return SQLITE.get(code & 0xFF)
-    state = getattr(orig, "sqlstate", None)
-    if isinstance(state, str):
-        return Fault.LOST if state.startswith("08") else POSTGRESQL.get(state)
     code = orig.args[0] if orig.args else None
-    if isinstance(code, int):
+    if isinstance(code, int):  # PyMySQL; its errors have an sqlstate too, but it is coarse
         # InnoDB forgets the savepoint when it rolls a deadlock back.
         if code == 1305 and "SAVEPOINT" in str(orig):
             return Fault.CONFLICT
         return MYSQL.get(code)
+    state = getattr(orig, "sqlstate", None)
+    if isinstance(state, str):
+        return Fault.LOST if state.startswith("08") else POSTGRESQL.get(state)
     return None
 
 

@@ -138,10 +138,15 @@ def make_migration_engine(url: URL) -> Engine:
 def _options(url: URL, *, read_timeout: int | None) -> dict[str, Any]:
     kind = url.get_backend_name()
     if kind == "mysql":
+        connect: dict[str, Any] = {}
+        if url.password is not None:
+            # PyMySQL would encode it as Latin-1; servers compare UTF-8.
+            connect["password"] = str(url.password).encode()
         return {
             # PostgreSQL's default too; MySQL's own one takes gap locks, which deadlock.
             "isolation_level": "READ COMMITTED",
-            "connect_args": {
+            "connect_args": connect
+            | {
                 "connect_timeout": CONNECT_TIMEOUT,
                 "read_timeout": read_timeout,
                 "write_timeout": read_timeout,

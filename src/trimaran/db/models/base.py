@@ -50,8 +50,8 @@ class LongText(TypeDecorator[str]):
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         """LONGTEXT on MySQL and MariaDB, TEXT elsewhere."""
         if dialect.name in ("mysql", "mariadb"):
-            return dialect.type_descriptor(mysql.LONGTEXT())
-        return dialect.type_descriptor(Text())
+            return mysql.LONGTEXT()
+        return self.impl_instance
 
 
 class JSONText(TypeDecorator[Any]):
@@ -79,8 +79,8 @@ class JSONText(TypeDecorator[Any]):
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         """LONGTEXT on MySQL when asked for, TEXT otherwise."""
         if self.long and dialect.name in ("mysql", "mariadb"):
-            return dialect.type_descriptor(mysql.LONGTEXT())
-        return dialect.type_descriptor(Text())
+            return mysql.LONGTEXT()
+        return self.impl_instance
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> str | None:
         """Python to text; None becomes the empty value's text, or NULL."""

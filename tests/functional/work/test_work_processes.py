@@ -1,0 +1,162 @@
+"""Background work with several real processes, some of them killed or frozen."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.support import work_processes
+from tests.support.processes import Fleet
+from tests.support.work_processes import TTL
+
+from trimaran import work
+from trimaran.db import Database
+from trimaran.db.queries import work_jobs, work_leases
+
+
+@pytest.fixture
+def url(db_url: str, migrated: Callable[..., str]) -> str:
+    return migrated(db_url, "console")
+
+
+@pytest.fixture
+def db(url: str):
+    database = Database(url, pool_size=2)
+    yield database
+    database.dispose()
+
+
+def _ready(fleet: Fleet, number: int) -> None:
+    fleet.until(lambda events: len(fleet.named("ready")) >= number)
+
+
+def test_each_job_runs_once_in_one_of_four_processes(url: str, db: Database):
+    def ask(session):
+        return [work.enqueue(session, "many", {"n": n}) for n in range(300)]
+
+    with Fleet() as fleet:
+        children = [fleet.start(work_processes.run_many, url) for _ in range(4)]
+        _ready(fleet, 4)
+        ids = db.write(ask)
+        fleet.until(lambda events: len(fleet.named("ran")) >= 300, timeout=40)
+        for child in children:
+            child.say("stop")
+        fleet.until(lambda events: len(fleet.named("stopped")) == 4)
+    ran = fleet.named("ran")
+    assert Counter(event.data["id"] for event in ran) == Counter(ids)
+    assert {event.data["attempt"] for event in ran} == {1}
+    assert len({event.pid for event in ran}) > 1, "one process did it all"
+    assert db.read(work_jobs.counts) == {("many", "done"): 300}
+
+
+def test_a_killed_owners_job_goes_on_at_its_step(url: str, db: Database):
+    id_ = db.write(lambda session: work.enqueue(session, "steps", {"asked": "this"}))
+    with Fleet() as fleet:
+        first = fleet.start(work_processes.two_steps, url, True)
+        fleet.until(lambda events: fleet.named("two"))
+        fleet.start(work_processes.two_steps, url, False)
+        _ready(fleet, 2)
+        first.kill()
+        killed = time.monotonic()
+        fleet.until(lambda events: fleet.named("end"))
+        _is_done_by(db, id_, fleet.named("end")[0].pid)
+    assert [event.pid for event in fleet.named("one")] == [first.pid], "step 1 ran again"
+    again = fleet.named("two")[1]
+    assert again.pid != first.pid
+    assert again.data == {"answer": 42, "asked": "this"}
+    assert again.at - killed > TTL * 0.3, "taken over while the lease was alive"
+    assert fleet.named("end")[0].data == {"attempt": 2}
+
+
+def test_a_frozen_owner_that_comes_back_writes_nothing(url: str, db: Database):
+    id_ = db.write(lambda session: work.enqueue(session, "steps", {"asked": "this"}))
+    with Fleet() as fleet:
+        first = fleet.start(work_processes.two_steps, url, True)
+        fleet.until(lambda events: fleet.named("two"))
+        first.stop()
+        fleet.start(work_processes.two_steps, url, False)
+        fleet.until(lambda events: fleet.named("end"))
+        first.say("go on")
+        first.go_on()
+        lost = fleet.until(lambda events: fleet.named("lost"))
+        other = fleet.named("two")[1].pid
+        _is_done_by(db, id_, other)
+    assert [event.pid for event in lost] == [first.pid]
+    assert [event.pid for event in fleet.named("end")] == [other]
+
+
+def _is_done_by(db: Database, id_: str, pid: int) -> None:
+    # The last process tells "end" before its runner has recorded the end.
+    deadline = time.monotonic() + 10
+    while (job := db.read(lambda session: work_jobs.show(session, id_))).state == "running":
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert job.state == "done"
+    assert job.payload == {"asked": "this", "answer": 42, "by": pid}
+
+
+def test_a_lease_has_one_holder_among_eight_processes(url: str, db: Database, tmp_path: Path):
+    with Fleet() as fleet:
+        children = [fleet.start(work_processes.hold_often, url, str(tmp_path), 5) for _ in range(8)]
+        _ready(fleet, 8)
+        for child in children:
+            child.say("go")
+        fleet.until(lambda events: len(fleet.named("end")) == 8, timeout=40)
+    assert len(fleet.named("held")) == 40
+    lease = db.read(lambda session: work_leases.show(session, "one/at/a/time"))
+    assert (lease.owner, lease.expires_at) == ("", 0)
+
+
+def test_a_killed_holders_lease_ends_and_a_frozen_ones_is_known_to_be_lost(url: str, db: Database):
+    with Fleet() as fleet:
+        killed = fleet.start(work_processes.hold_on, url, TTL)
+        fleet.until(lambda events: fleet.named("got"))
+        assert work.acquire(db, "mine", "rival", TTL) is None
+        killed.kill()
+        frozen = fleet.start(work_processes.hold_on, url, TTL)
+        fleet.until(lambda events: len(fleet.named("got")) == 2)
+        frozen.stop()
+        with work.hold(db, "mine", TTL, timeout=10) as lease:
+            assert lease.held
+            frozen.say("look")
+            frozen.go_on()
+            looked = fleet.until(lambda events: fleet.named("looked"))
+            assert looked[0].data == {"held": False}
+            lease.check()
+
+
+def test_a_periodic_function_runs_once_an_interval_and_survives_its_process(url: str):
+    interval = 0.6
+    with Fleet() as fleet:
+        children = {}
+        for _ in range(3):
+            child = fleet.start(work_processes.periodic, url, interval)
+            children[child.pid] = child
+        _ready(fleet, 3)
+        fleet.until(lambda events: len(fleet.named("begin")) >= 4)
+        begun = fleet.named("begin")
+        gaps = [b.at - a.at for a, b in itertools.pairwise(begun)]
+        assert min(gaps) > interval * 0.9, f"two runs in one interval: {gaps}"
+        victim = begun[-1].pid
+        children[victim].kill()
+        killed = time.monotonic()
+        after = fleet.until(lambda events: [e for e in fleet.named("begin") if e.at > killed])
+    assert after[0].pid != victim
+    assert after[0].at - killed < TTL + interval + 1.5
+
+
+def test_processes_share_many_items(url: str):
+    names = [f"cluster/{n}" for n in range(500)]
+    with Fleet() as fleet:
+        children = [fleet.start(work_processes.share, url, names, 60.0) for _ in range(3)]
+        _ready(fleet, 3)
+        for child in children:
+            child.say("go")
+        fleet.until(lambda events: len(fleet.named("end")) == 3)
+    taken = Counter(name for event in fleet.named("took") for name in event.data["names"])
+    assert taken == Counter(names)
+    assert len({event.pid for event in fleet.named("took")}) > 1

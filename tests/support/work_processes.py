@@ -1,0 +1,133 @@
+"""What the processes of the tests of `trimaran.work` do."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from tests.support.processes import Link
+from trimaran import work
+from trimaran.config.common import defaults
+from trimaran.db import Database
+
+#: Seconds of a lease in these tests: the least that a heartbeat keeps well on a busy machine.
+TTL = 2
+
+
+def runner_of(db: Database, *, ttl: float = TTL, concurrency: int = 4) -> work.Runner:
+    own = defaults(work_lease_seconds=ttl, work_poll_seconds=0.1, work_concurrency=concurrency)
+    return work.Runner(db, own=own, name="test")
+
+
+def run_many(link: Link, url: str) -> None:
+    """Tells each run of a job; ends when told to."""
+    db = Database(url)
+    runner = runner_of(db, ttl=30)
+    runner.add_job("many", lambda job: link.tell("ran", id=job.id, attempt=job.attempt))
+    runner.start()
+    link.tell("ready")
+    link.wait()
+    runner.stop(10)
+    db.dispose()
+    link.tell("stopped")
+
+
+def two_steps(link: Link, url: str, blocks: bool) -> None:
+    """Step 1 notes a value; step 2 waits for a word first when it ``blocks``."""
+    db = Database(url)
+    runner = runner_of(db)
+
+    @runner.job("steps")
+    def handler(job: work.JobRun) -> None:
+        if job.step == "":
+            link.tell("one")
+            job.checkpoint("one", answer=42)
+        if job.step == "one":
+            link.tell("two", answer=job.payload["answer"], asked=job.payload["asked"])
+            if blocks:
+                link.wait()
+            try:
+                job.checkpoint("two", by=os.getpid())
+            except work.LeaseLost:
+                link.tell("lost", flag=job.lost)
+                raise
+        link.tell("end", attempt=job.attempt)
+
+    runner.start()
+    link.tell("ready")
+    time.sleep(60)
+
+
+def hold_often(link: Link, url: str, directory: str, times: int) -> None:
+    """Holds one lease several times; the file says whether it was alone."""
+    db = Database(url, pool_size=1)
+    mark = os.path.join(directory, "inside")
+    link.tell("ready")
+    link.wait()
+    for _ in range(times):
+        with work.hold(db, "one/at/a/time", 5, timeout=30) as lease:
+            lease.check()
+            os.close(os.open(mark, os.O_CREAT | os.O_EXCL))  # raises when another is inside
+            time.sleep(0.002)
+            os.unlink(mark)
+        link.tell("held")
+    link.tell("end")
+
+
+def hold_on(link: Link, url: str, ttl: float) -> None:
+    """Holds a lease until told to look at it again."""
+    db = Database(url, pool_size=1)
+    with work.hold(db, "mine", ttl) as lease:
+        link.tell("got")
+        link.wait()
+        link.tell("looked", held=lease.held)
+
+
+def periodic(link: Link, url: str, interval: float) -> None:
+    """Runs one periodic function; each run takes a while."""
+    db = Database(url)
+    runner = runner_of(db)
+
+    def turn() -> None:
+        link.tell("begin")
+        time.sleep(0.15)
+        link.tell("end")
+
+    runner.periodic("turn", interval, turn)
+    runner.start()
+    link.tell("ready")
+    time.sleep(60)
+
+
+def share(link: Link, url: str, names: list[str], every: float) -> None:
+    """Takes a few items at a time until nothing is due."""
+    db = Database(url, pool_size=2)
+    link.tell("ready")
+    link.wait()
+    while True:
+        leases = work.acquire_many(db, names, None, 5, limit=20, every=every)
+        if not leases.names:
+            break
+        link.tell("took", names=sorted(leases.names))
+        leases.release()
+    link.tell("end")
+
+
+def upgrade(link: Link, url: str, hull: str) -> None:
+    """Migrates when told to, as two replicas' init containers would."""
+    from trimaran.db import migrate
+
+    link.tell("ready")
+    link.wait()
+    link.tell("done", heads=migrate.upgrade(url, hull))
+
+
+def upgrade_and_hang(link: Link, url: str, ttl: float) -> None:
+    """Takes the migration's lock and never gives it back."""
+    from trimaran.db import migrate, migration_lock, urls
+
+    migration_lock.TTL = ttl
+    engine = urls.make_migration_engine(urls.parse(url))
+    with migrate._exclusive(engine):
+        link.tell("inside")
+        time.sleep(60)
