@@ -14,6 +14,7 @@ from trimaran.sandbox import describe, locks
 from trimaran.sandbox import status as state_of
 from trimaran.sandbox.down import down as stop_all
 from trimaran.sandbox.down import reset as forget_all
+from trimaran.sandbox.down import stop_commands
 from trimaran.sandbox.processes import Processes
 from trimaran.sandbox.progress import Progress
 from trimaran.sandbox.settings import DEFAULT_BASE_PORT, EXTRAS, Settings
@@ -54,16 +55,22 @@ def sandbox() -> None:
     type=click.Choice(EXTRAS),
     help="Also start this; remembered until reset.",
 )
+@click.option(
+    "--own-servers",
+    is_flag=True,
+    help="Start a MariaDB and a RabbitMQ of the sandbox's own even where the machine has them.",
+)
 @click.option("--console-port", type=int, help="The console's port, for the catalog.  [9998]")
 @click.option("--ec2-port", type=int, help="The EC2 API's port, for the catalog.  [8788]")
 @click.option("--magnum-port", type=int, help="The magnum API's port, for the catalog.  [9511]")
-def up(state: Path, extras: tuple[str, ...], **options: int | None) -> None:
+def up(state: Path, extras: tuple[str, ...], own_servers: bool, **options: int | None) -> None:
     """Install what is missing, start what does not run, fill in what is not there."""
     say = Progress()
     state.mkdir(parents=True, exist_ok=True)
     with locks.hold(state / LOCK_NAME, f"the sandbox in {state}", say) as lock:
         settings = Settings.load(state, extras=extras, **options)
-        bring_up(settings, Processes(settings.state, lock=lock), Environment(), say)
+        processes = Processes(settings.state, lock=lock)
+        bring_up(settings, processes, Environment(), say, own_servers)
 
 
 @sandbox.command()
@@ -72,8 +79,9 @@ def down(state: Path) -> None:
     """Stop everything that up started; the data stays."""
     say = Progress()
     settings = Settings.load(state)
-    # no lock: a hanging up must be stoppable, and finding processes needs none
-    stop_all(Processes(settings.state), say)
+    processes = Processes(settings.state)
+    stop_commands(settings.path(LOCK_NAME), processes, say)
+    stop_all(processes, say)
 
 
 @sandbox.command()

@@ -17,10 +17,12 @@ from trimaran.sandbox import dump, mariadb
 from trimaran.sandbox.processes import Processes
 from trimaran.sandbox.progress import Progress
 from trimaran.sandbox.services import service_environment
-from trimaran.sandbox.settings import DATABASES, LIB, REGION, Settings, pins_digest
+from trimaran.sandbox.settings import DAEMONS, DATABASES, LIB, REGION, Settings, pins_digest
 from trimaran.sandbox.venv import Environment
 
 MARKS = "sandbox"
+# the step that says: services have referred to each other's rows
+SEEDED = "seeded"
 # part of the cache's key: change it when the way schemas are made changes
 SCHEMA_FORMAT = "1"
 
@@ -86,6 +88,17 @@ class Databases:
                 steps.pop(service, None)
         return steps
 
+    def lost(self) -> bool:
+        """Whether a database is gone that others refer to by now."""
+        steps = self.done()
+        return SEEDED in steps and not DATABASES.keys() <= steps.keys()
+
+    def forget(self) -> None:
+        """Have all databases made anew."""
+        marks = self.settings.database(MARKS)
+        with mariadb.connect(self.settings.mysql_port) as cursor:
+            cursor.execute(f"DELETE FROM {marks}.marks WHERE step <> 'generation'")
+
     def drop(self) -> None:
         """Forget all databases of this sandbox."""
         with mariadb.connect(self.settings.mysql_port) as cursor:
@@ -100,6 +113,10 @@ class Databases:
             when_ready: called with each service's name as soon as its database is there.
         """
         steps = self.done()
+        if any(steps.get(service, pins_digest()) != pins_digest() for service in DATABASES):
+            self.say("the pins have changed: stopping the services to migrate their databases")
+            names = [f"{name}-api" for name in self.settings.apis]
+            self.processes.stop([*names, *DAEMONS])
 
         def one(service: str) -> None:
             if steps.get(service) != pins_digest():

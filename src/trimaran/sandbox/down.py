@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
 import signal
+import time
+from pathlib import Path
 
 import pymysql
 
-from trimaran.sandbox import mariadb, postgresql, rabbitmq
+from trimaran.sandbox import postgresql, rabbitmq
 from trimaran.sandbox.databases import Databases
 from trimaran.sandbox.processes import Processes
 from trimaran.sandbox.progress import Progress
@@ -17,6 +21,21 @@ from trimaran.sandbox.venv import Environment
 _SERVERS = ("mariadb", "rabbitmq", "epmd", "postgresql")
 # PostgreSQL's fast shutdown; SIGTERM would wait for its clients
 _GENTLY = {"postgresql": signal.SIGINT}
+
+
+def stop_commands(lock: Path, processes: Processes, say: Progress) -> None:
+    """End commands that work on this state, and what a killed one left: they hold its lock."""
+    me = os.getpid()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+        end = time.monotonic() + 5
+        while holders := [pid for pid in processes.proc.holders(lock) if pid != me]:
+            if time.monotonic() > end:
+                break
+            for pid in holders:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, number)
+            say(f"ending the command that works on this sandbox (pid {holders[0]})")
+            time.sleep(1)
 
 
 def down(processes: Processes, say: Progress) -> None:
@@ -51,6 +70,3 @@ def reset(settings: Settings, processes: Processes, venv: Environment, say: Prog
         elif entry.name != ".lock":
             entry.unlink()
     say("data removed")
-
-
-__all__ = ["down", "mariadb", "reset"]

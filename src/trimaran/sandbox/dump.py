@@ -9,6 +9,7 @@ that a dump fits every sandbox.
 from __future__ import annotations
 
 import json
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ def put(cursor: Any, statements: list[str]) -> None:
 def save(path: Path, databases: dict[str, list[str]]) -> None:
     """Keep dumps by database name; a reader sees all or nothing."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.{id(databases)}.new")
+    temporary = path.with_name(f"{path.name}.{uuid.uuid4().hex}.new")
     temporary.write_text(json.dumps(databases))
     temporary.replace(path)
 

@@ -20,7 +20,7 @@ from trimaran.sandbox import packages
 from trimaran.sandbox.problem import SandboxError
 from trimaran.sandbox.processes import Processes, clean_environment
 from trimaran.sandbox.progress import Progress
-from trimaran.sandbox.settings import HOST, MYSQL_OFFSET, Settings
+from trimaran.sandbox.settings import HOST, Settings
 
 SHARED_PORT = 3306
 
@@ -56,12 +56,12 @@ def answers(port: int) -> bool:
         return False
 
 
-def choose(settings: Settings) -> None:
+def choose(settings: Settings, own: bool = False) -> None:
     """Decide whose server is used; a choice made before stays."""
     if settings.mysql_port:
         return
-    settings.mysql_own = not answers(SHARED_PORT)
-    settings.mysql_port = settings.base_port + MYSQL_OFFSET if settings.mysql_own else SHARED_PORT
+    settings.mysql_own = own or not answers(SHARED_PORT)
+    settings.mysql_port = settings.port("mariadb") if settings.mysql_own else SHARED_PORT
 
 
 def missing(settings: Settings) -> list[str]:

@@ -12,13 +12,16 @@ import contextlib
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from trimaran.sandbox.locks import hold
 from trimaran.sandbox.problem import SandboxError
 from trimaran.sandbox.processes import Processes
 from trimaran.sandbox.progress import Progress
+from trimaran.sandbox.settings import cache_root
 
 POLICY = Path("/usr/sbin/policy-rc.d")
 _MARK = "# written by the trimaran sandbox while it installs packages; safe to remove"
@@ -34,7 +37,7 @@ def elevated() -> list[str]:
     """The words before a command that needs root.
 
     Raises:
-        SandboxError: neither root nor a sudo that asks for no password.
+        SandboxError: neither root nor a sudo that lets us.
     """
     if os.geteuid() == 0:
         return []
@@ -42,7 +45,10 @@ def elevated() -> list[str]:
         probe = subprocess.run(["sudo", "-n", "true"], capture_output=True, check=False)
         if probe.returncode == 0:
             return ["sudo", "-n"]
-    raise SandboxError("Installing Debian packages needs root, or sudo without a password.")
+        # it asks on the terminal, once
+        if sys.stdin.isatty() and subprocess.run(["sudo", "-v"], check=False).returncode == 0:
+            return ["sudo"]
+    raise SandboxError("Installing Debian packages needs root, or a sudo that lets you.")
 
 
 def install(names: list[str], processes: Processes, say: Progress) -> None:
@@ -65,9 +71,13 @@ def install(names: list[str], processes: Processes, say: Progress) -> None:
     command = [*sudo, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-y", "-qq"]
     command += ["-o", "DPkg::Lock::Timeout=600"]
     wanted = [*command, "install", "--no-install-recommends", *names]
-    with _no_service_start(sudo):
+    # one at a time: the second must not find the first one's policy, and lose it
+    lock = hold(cache_root() / "apt.lock", "Debian packages", say)
+    with lock, _no_service_start(sudo):
         env = dict(os.environ, LC_ALL="C.UTF-8")
         if processes.run("apt", wanted, env, check=False):
+            # a stale package list, or an installation that was killed in the middle
+            processes.run("apt", [*sudo, "dpkg", "--configure", "-a"], env, check=False)
             processes.run("apt", [*command, "update"], env)
             processes.run("apt", wanted, env)
 

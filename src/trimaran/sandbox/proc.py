@@ -122,8 +122,8 @@ class Proc:
         uptime = float((self.root / "uptime").read_text().split()[0])
         return max(0.0, uptime - started / TICKS)
 
-    def listener(self, port: int) -> int | None:
-        """The pid that listens on a TCP port of this host, if we may see it."""
+    def listening(self, port: int) -> set[str]:
+        """The sockets (names of descriptors) that listen on a TCP port of this host."""
         inodes = set()
         for table in ("net/tcp", "net/tcp6"):
             with contextlib.suppress(OSError):
@@ -131,10 +131,19 @@ class Proc:
                     fields = line.split()
                     if fields[3] == "0A" and int(fields[1].rpartition(":")[2], 16) == port:
                         inodes.add(f"socket:[{fields[9]}]")
+        return inodes
+
+    def listener(self, port: int) -> int | None:
+        """The pid that listens on a TCP port of this host, if we may see it."""
+        inodes = self.listening(port)
         for pid in self.pids() if inodes else ():
             if inodes & self._descriptors(pid):
                 return pid
         return None
+
+    def holders(self, path: Path) -> list[int]:
+        """The pids that have a file open."""
+        return [pid for pid in self.pids() if str(path) in self._descriptors(pid)]
 
     def _descriptors(self, pid: int) -> set[str]:
         folder = self.root / str(pid) / "fd"

@@ -20,13 +20,7 @@ from trimaran.sandbox.problem import SandboxError
 from trimaran.sandbox.proc import Proc
 from trimaran.sandbox.processes import Processes, clean_environment
 from trimaran.sandbox.progress import Progress
-from trimaran.sandbox.settings import (
-    AMQP_DIST_OFFSET,
-    AMQP_OFFSET,
-    EPMD_OFFSET,
-    HOST,
-    Settings,
-)
+from trimaran.sandbox.settings import AMQP_DISTRIBUTION_OFFSET, HOST, Settings
 
 SHARED_PORT = 5672
 MANAGEMENT_PORT = 15672
@@ -34,17 +28,17 @@ MANAGEMENT_PORT = 15672
 SCRIPTS = Path("/usr/lib/rabbitmq/bin")
 
 
-def choose(settings: Settings, processes: Processes, say: Progress) -> None:
+def choose(settings: Settings, processes: Processes, say: Progress, own: bool = False) -> None:
     """Decide whose broker is used; a choice made before stays."""
     if settings.amqp_port:
         return
-    if amqp.opens(SHARED_PORT, "/"):
+    if not own and amqp.opens(SHARED_PORT, "/"):
         vhost = f"sbx{settings.base_port}-{settings.ident}"
         if add_vhost(SHARED_PORT, vhost, processes):
             settings.amqp_port, settings.amqp_own, settings.amqp_vhost = SHARED_PORT, False, vhost
             return
         say(f"the RabbitMQ at {HOST}:{SHARED_PORT} lets us make no virtual host: starting our own")
-    settings.amqp_port, settings.amqp_own = settings.base_port + AMQP_OFFSET, True
+    settings.amqp_port, settings.amqp_own = settings.port("rabbitmq"), True
     settings.amqp_vhost = "/"
 
 
@@ -137,7 +131,7 @@ def _control_ways(port: int, proc: Proc) -> list[tuple[list[str], dict[str, str]
 def _start(settings: Settings, processes: Processes, say: Progress) -> None:
     data = settings.path("data", "rabbitmq")
     (data / "home").mkdir(parents=True, exist_ok=True)
-    epmd_port = settings.base_port + EPMD_OFFSET
+    epmd_port = settings.port("epmd")
     env = {
         "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
         "LANG": "C.UTF-8",
@@ -150,7 +144,7 @@ def _start(settings: Settings, processes: Processes, say: Progress) -> None:
         "RABBITMQ_NODENAME": f"sandbox{settings.amqp_port}@localhost",
         "RABBITMQ_NODE_IP_ADDRESS": HOST,
         "RABBITMQ_NODE_PORT": str(settings.amqp_port),
-        "RABBITMQ_DIST_PORT": str(settings.base_port + AMQP_DIST_OFFSET),
+        "RABBITMQ_DIST_PORT": str(settings.base_port + AMQP_DISTRIBUTION_OFFSET),
         "RABBITMQ_BASE": str(data),
         "RABBITMQ_MNESIA_BASE": str(data),
         "RABBITMQ_LOG_BASE": str(data / "log"),

@@ -14,6 +14,7 @@ import dataclasses
 import hashlib
 import json
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -50,13 +51,9 @@ DAEMONS = ("nova-conductor", "nova-scheduler", "nova-compute", "cinder-scheduler
 EXTRAS = (*OPTIONAL_APIS, "postgresql")
 # Servers of our own, used when none can be reused; upstream's default ports stay free
 # for whatever the machine runs or will run itself.
-MYSQL_OFFSET, AMQP_OFFSET, AMQP_DIST_OFFSET, EPMD_OFFSET, POSTGRESQL_OFFSET = (
-    306,
-    567,
-    568,
-    569,
-    432,
-)
+SERVER_OFFSETS = {"mariadb": 306, "postgresql": 432, "rabbitmq": 567, "epmd": 569}
+# the port on which Erlang nodes talk to each other, and rabbitmqctl to the broker
+AMQP_DISTRIBUTION_OFFSET = 568
 
 # In the order of the time their migrations take, longest first.
 DATABASES: dict[str, tuple[str, ...]] = {
@@ -110,6 +107,11 @@ class Settings:
         with contextlib.suppress(FileNotFoundError, ValueError):
             loaded = json.loads((path / "settings.json").read_text())
             saved = loaded if isinstance(loaded, dict) else {}
+        if not re.fullmatch(r"[A-Za-z0-9/._+@=~-]+", str(path)):
+            raise SandboxError(
+                f"The state directory's path {str(path)!r} has characters that some of the "
+                "services cannot take: use letters, digits and ._+@=~- only."
+            )
         known = {field.name for field in dataclasses.fields(cls)} - {"state"}
         values = {key: value for key, value in saved.items() if key in known}
         extras = tuple(values.pop("extras", ()))
@@ -149,9 +151,19 @@ class Settings:
         """All API processes of this sandbox, the optional ones included."""
         return APIS | {name: api for name, api in OPTIONAL_APIS.items() if name in self.extras}
 
-    def port(self, api: str) -> int:
-        """The port of an API process."""
-        return self.base_port + (APIS | OPTIONAL_APIS)[api].offset
+    def port(self, name: str) -> int:
+        """The port of an API process, or of a server of ours."""
+        apis = APIS | OPTIONAL_APIS
+        return self.base_port + (apis[name].offset if name in apis else SERVER_OFFSETS[name])
+
+    @property
+    def own_servers(self) -> tuple[str, ...]:
+        """The servers that are started, not reused; epmd is a part of RabbitMQ."""
+        return (
+            *(("mariadb",) if self.mysql_own else ()),
+            *(("epmd", "rabbitmq") if self.amqp_own else ()),
+            *(("postgresql",) if "postgresql" in self.extras else ()),
+        )
 
     def url(self, api: str, tail: str = "") -> str:
         """The URL of an API process, without a trailing slash unless in ``tail``."""
@@ -165,7 +177,7 @@ class Settings:
     @property
     def postgresql_port(self) -> int:
         """The port of ``--with postgresql``."""
-        return self.base_port + POSTGRESQL_OFFSET
+        return self.port("postgresql")
 
     @property
     def amqp_url(self) -> str:
@@ -197,10 +209,7 @@ class Settings:
 
     def process_names(self) -> list[str]:
         """Long-running processes, in the order in which ``status`` lists them."""
-        servers = ["mariadb"] if self.mysql_own else []
-        servers += ["epmd", "rabbitmq"] if self.amqp_own else []
-        servers += ["postgresql"] if "postgresql" in self.extras else []
-        return servers + [f"{name}-api" for name in self.apis] + list(DAEMONS)
+        return [*self.own_servers, *(f"{name}-api" for name in self.apis), *DAEMONS]
 
 
 def cache_root() -> Path:

@@ -9,6 +9,7 @@ as soon as its own database is there.
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -21,7 +22,7 @@ from trimaran.sandbox import (
     postgresql,
     rabbitmq,
 )
-from trimaran.sandbox.databases import Databases
+from trimaran.sandbox.databases import SEEDED, Databases
 from trimaran.sandbox.problem import SandboxError
 from trimaran.sandbox.processes import Processes
 from trimaran.sandbox.progress import Progress
@@ -37,8 +38,17 @@ _WITH_DATABASES = ("glance", "volumes", "nova", "cinder", "conversion", "keyston
 _EARLY_DAEMONS = ("nova-conductor", "nova-scheduler")
 
 
-def up(settings: Settings, processes: Processes, venv: Environment, say: Progress) -> None:
+def up(
+    settings: Settings,
+    processes: Processes,
+    venv: Environment,
+    say: Progress,
+    own_servers: bool = False,
+) -> None:
     """Bring the sandbox up.
+
+    Args:
+        own_servers: use no MariaDB or RabbitMQ of the machine (first ``up`` only).
 
     Raises:
         SandboxError: a prerequisite is missing or a step failed, in one sentence.
@@ -46,14 +56,15 @@ def up(settings: Settings, processes: Processes, venv: Environment, say: Progres
     if not settings.path("settings.json").exists() and processes.groups():
         say("stopping what a removed state directory left running")
         processes.stop(processes.groups())
-    check_ports(settings, processes)
+    check_ports(settings, processes, settings.apis)
     settings.state.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(8) as pool:
-        servers = pool.submit(_servers, settings, processes, say)
+        servers = pool.submit(_servers, settings, processes, say, own_servers)
         venv.ensure(processes, say)
         servers.result()
         databases = Databases(settings, processes, venv, say)
-        if not databases.adopt():
+        if not databases.adopt() or databases.lost():
+            databases.forget()
             _start_over(settings, processes)
         keys.ensure(settings)
         settings.save()
@@ -64,28 +75,34 @@ def up(settings: Settings, processes: Processes, venv: Environment, say: Progres
     say(f"ready: . {settings.path('openrc.demo')}")
 
 
-def check_ports(settings: Settings, processes: Processes) -> None:
+def check_ports(settings: Settings, processes: Processes, names: Iterable[str]) -> None:
     """Refuse to start beside a stranger on one of our ports.
+
+    Args:
+        names: the parts whose ports are wanted.
 
     Raises:
         SandboxError: names the port and who has it.
     """
     ours = {pid for group in processes.groups().values() for pid in group.pids}
-    for name in settings.apis:
+    for name in names:
         port = settings.port(name)
+        if not processes.proc.listening(port):
+            continue
         pid = processes.proc.listener(port)
-        if pid is not None and pid not in ours:
-            words = " ".join(processes.proc.command(pid))[:60]
+        if pid not in ours:
+            words = " ".join(processes.proc.command(pid))[:60] if pid else "another user's"
             raise SandboxError(
-                f"Port {port} (for {name}) is taken by process {pid} ({words}): "
+                f"Port {port} (for {name}) is taken by process {pid or '?'} ({words}): "
                 "choose another --base-port."
             )
 
 
-def _servers(settings: Settings, processes: Processes, say: Progress) -> None:
+def _servers(settings: Settings, processes: Processes, say: Progress, own: bool) -> None:
     """Debian packages, then database, broker and PostgreSQL side by side."""
-    mariadb.choose(settings)
-    rabbitmq.choose(settings, processes, say)
+    mariadb.choose(settings, own)
+    rabbitmq.choose(settings, processes, say, own)
+    check_ports(settings, processes, settings.own_servers)
     missing = [
         *mariadb.missing(settings),
         *rabbitmq.missing(settings),
@@ -138,6 +155,7 @@ def _start(
     for future in waiting.values():
         future.result()
     ids |= _seed(settings, processes, ids, bool(fresh), say)
+    databases.mark(SEEDED)
     describe.write_description(settings, services.venv, ids)
 
 

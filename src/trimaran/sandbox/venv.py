@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from trimaran.sandbox import packages
@@ -65,11 +66,7 @@ class Environment:
                 shutil.rmtree(self.path)
             say(f"making the virtual environment {self.path}")
             self._create(interpreter, processes, say, lock)
-            say("pip install (pinned)")
-            # a complete set of pins: there is nothing to resolve
-            pip = [str(self.python), "-m", "pip", "install", "--disable-pip-version-check"]
-            pip += ["--no-input", "--no-deps", "-r", str(LIB / "requirements.txt")]
-            processes.run("pip", pip, _pip_environment(), hold=[lock])
+            self._install(processes, say, lock)
             self.stamp.touch()
             say("virtual environment ready")
 
@@ -80,6 +77,29 @@ class Environment:
             # Debian's python3.11 comes without ensurepip
             packages.install(["python3-venv"], processes, say)
             processes.run("venv", [*command, "--clear"], env, hold=[lock])
+
+    def _install(self, processes: Processes, say: Progress, lock: int) -> None:
+        pins = read_pins((LIB / "requirements.txt").read_text())
+        say(f"pip install ({len(pins)} pinned packages)")
+        # a complete set of pins: there is nothing to resolve
+        pip = [str(self.python), "-m", "pip", "install", "--disable-pip-version-check"]
+        pip += ["--no-input", "--no-deps"]
+
+        def half(number: int) -> None:
+            command = [*pip, *pins[number::2]]
+            processes.run(f"pip-{number + 1}", command, _pip_environment(), hold=[lock])
+
+        # pip downloads and unpacks one package after the other: two of them take two
+        # thirds of the time of one
+        with ThreadPoolExecutor(2) as pool:
+            for future in [pool.submit(half, number) for number in range(2)]:
+                future.result()
+
+
+def read_pins(text: str) -> list[str]:
+    """The pins of a requirements file."""
+    lines = (line.partition("#")[0].strip() for line in text.splitlines())
+    return [line for line in lines if line]
 
 
 def find_interpreter() -> str:

@@ -10,13 +10,10 @@ import pytest
 
 from trimaran.sandbox.problem import SandboxError
 from trimaran.sandbox.settings import (
-    AMQP_DIST_OFFSET,
-    AMQP_OFFSET,
+    AMQP_DISTRIBUTION_OFFSET,
     APIS,
-    EPMD_OFFSET,
-    MYSQL_OFFSET,
     OPTIONAL_APIS,
-    POSTGRESQL_OFFSET,
+    SERVER_OFFSETS,
     Settings,
     cache_root,
     write_file,
@@ -62,7 +59,7 @@ def test_base_port_must_leave_room(tmp_path: Path, base: int) -> None:
 
 def test_no_two_parts_share_a_port() -> None:
     offsets = [api.offset for api in (APIS | OPTIONAL_APIS).values()]
-    offsets += [MYSQL_OFFSET, POSTGRESQL_OFFSET, AMQP_OFFSET, AMQP_DIST_OFFSET, EPMD_OFFSET]
+    offsets += [*SERVER_OFFSETS.values(), AMQP_DISTRIBUTION_OFFSET]
 
     assert len(set(offsets)) == len(offsets)
     # what Settings.load leaves room for
