@@ -51,6 +51,7 @@ from trimaran.db.queries.magnum_nodegroups import (
 from trimaran.db.queries.magnum_operations import (
     clusters_in_operation,
     earlier_operation,
+    in_operation,
     operation_key,
 )
 from trimaran.db.queries.magnum_paging import EVERYTHING, Page, Scope, as_uuid
@@ -96,6 +97,7 @@ __all__ = [
     "get_nodegroup",
     "get_quota",
     "get_template",
+    "in_operation",
     "insert_cluster",
     "insert_nodegroup",
     "insert_quota",

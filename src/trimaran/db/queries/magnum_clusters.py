@@ -246,26 +246,41 @@ def mark_cluster_deleting(session: Session, uuid: str) -> bool:
 
 
 def fail_cluster(
-    session: Session, uuid: str, action: str, reason: str, *, nodegroups: Sequence[str] = ()
-) -> None:
+    session: Session,
+    uuid: str,
+    action: str,
+    reason: str,
+    *,
+    nodegroups: Mapping[str, str] | None = None,
+) -> bool:
     """Ends an operation in ``<action>_FAILED``, the reason on the cluster and its node groups.
 
     Args:
         session: the unit of work.
         uuid: of the cluster.
-        action: CREATE, UPDATE, DELETE or ROLLBACK.
+        action: CREATE, UPDATE or DELETE; a cluster whose deletion was asked
+            for meanwhile keeps that status.
         reason: why, for the user.
-        nodegroups: UUIDs of the node groups that the operation is about;
-            those that are in progress get the reason too (F-3).
+        nodegroups: node group → its status, for those that the operation is
+            about.  None: all that are in progress fail with the cluster (F-3).
+
+    Returns:
+        Whether the cluster has that status now.
     """
     failed = f"{action}_FAILED"
-    update_cluster(session, uuid, {"status": failed, "status_reason": reason})
-    session.execute(
-        sa.update(NodeGroup)
-        .where(NodeGroup.cluster_id == uuid)
-        .where(sa.or_(NodeGroup.status.in_(IN_PROGRESS), NodeGroup.uuid.in_(list(nodegroups))))
-        .values(status=failed, status_reason=reason, updated_at=utcnow())
-    )
+    query = sa.update(Cluster).where(Cluster.uuid == uuid)
+    if action != "DELETE":
+        query = query.where(Cluster.status != "DELETE_IN_PROGRESS")
+    query = query.values(status=failed, status_reason=reason, updated_at=utcnow())
+    marked = bool(changed(session, query))
+    group = sa.update(NodeGroup).where(NodeGroup.cluster_id == uuid)
+    if nodegroups is None:
+        query = group.where(NodeGroup.status.in_(IN_PROGRESS))
+        changed(session, query.values(status=failed, status_reason=reason, updated_at=utcnow()))
+    for ident, status in (nodegroups or {}).items():
+        query = group.where(NodeGroup.uuid == ident)
+        changed(session, query.values(status=status, status_reason=reason, updated_at=utcnow()))
+    return marked
 
 
 def destroy_cluster(session: Session, uuid: str) -> bool:

@@ -30,6 +30,14 @@ def clusters_in_operation(session: Session, kinds: Collection[str]) -> set[str]:
     return {key.partition("/")[0] for key in session.scalars(query) if key}
 
 
+def in_operation(session: Session, kinds: Collection[str], cluster_uuid: str) -> bool:
+    """Whether a cluster has an unfinished operation."""
+    query = sa.select(Job.id).where(
+        Job.due_at.is_not(None), Job.kind.in_(list(kinds)), Job.key.like(f"{cluster_uuid}/%")
+    )
+    return session.scalar(query.limit(1)) is not None
+
+
 def earlier_operation(
     session: Session, kinds: Collection[str], cluster_uuid: str, job_id: str
 ) -> str | None:

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from trimaran.errors import NotFound, TrimaranError
+from trimaran.errors import NotFound, TrimaranError, Unavailable
 from trimaran.magnum.certificates import x509
 from trimaran.magnum.certificates.managers import CertManager
 from trimaran.magnum.certificates.x509 import KeyPair, Rules
@@ -92,13 +92,18 @@ class Certificates:
                 )
                 if noted is not None:
                     noted(column, done[column])
+        except Unavailable as problem:
+            if problem.service == "database":
+                raise  # the same attempt goes on later, from what was noted
+            raise self._failed(cluster, done, problem) from problem
         except Exception as problem:
-            LOG.exception("Certificates of cluster %s could not be made", cluster.uuid)
-            self.delete(done.values())
-            raise _storage_fault(
-                f"Failed to create certificates for Cluster: {cluster.uuid}"
-            ) from problem
+            raise self._failed(cluster, done, problem) from problem
         return done
+
+    def _failed(self, cluster: Any, done: Mapping[str, str], problem: Exception) -> TrimaranError:
+        LOG.error("Certificates of cluster %s: %s", cluster.uuid, problem, exc_info=problem)
+        self.delete(done.values())
+        return _storage_fault(f"Failed to create certificates for Cluster: {cluster.uuid}")
 
     def authority(self, cluster: Any, ca_cert_type: str | None = None) -> KeyPair:
         """Returns an authority of a cluster.

@@ -144,7 +144,8 @@ class MagnumObject:
             raise RuntimeError(f"this {type(self).__name__} has no database: give it a context")
         return self._context.db
 
-    def _pending(self) -> dict[str, Any]:
+    def pending(self) -> dict[str, Any]:
+        """Returns the columns that save() would write."""
         changes = {k: v for k, v in self.obj_get_changes().items() if k not in _FIXED | self.EXTRA}
         for name in self.STRINGS & changes.keys():
             value = {str(key): str(item) for key, item in (changes[name] or {}).items()}

@@ -127,7 +127,7 @@ class Cluster(base.MagnumObject):
         Raises:
             NotFound: the cluster is gone.
         """
-        changes = self._pending()
+        changes = self.pending()
         if changes and not self.db.write(lambda s: queries.update_cluster(s, self.uuid, changes)):
             raise NotFound(f"Cluster {self.uuid} could not be found.", code="ClusterNotFound")
         self.obj_reset_changes()

@@ -54,7 +54,7 @@ class ClusterTemplate(base.MagnumObject):
             NotFound: it is gone.
             BadRequest: clusters use it and the change is not allowed then.
         """
-        changes = self._pending()
+        changes = self.pending()
         if changes:
             self.db.write(lambda s: queries.update_template(s, self.uuid, changes))
         self.obj_reset_changes()

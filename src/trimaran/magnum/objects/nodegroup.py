@@ -70,7 +70,7 @@ class NodeGroup(base.MagnumObject):
         Raises:
             NotFound: the node group is gone.
         """
-        changes = self._pending()
+        changes = self.pending()
         if changes and not self.db.write(lambda s: queries.update_nodegroup(s, self.uuid, changes)):
             raise self._gone()
         self.obj_reset_changes()

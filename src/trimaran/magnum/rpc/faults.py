@@ -48,7 +48,7 @@ KNOWN: dict[str, type[errors.TrimaranError]] = {
 }
 
 #: ours → upstream's class where the error names none
-_BY_STATUS = {
+_NAMES = {
     400: "Invalid",
     403: "NotAuthorized",
     404: "ResourceNotFound",
@@ -62,7 +62,7 @@ def outgoing(error: errors.TrimaranError) -> Exception:
     Args:
         error: what a handler raised.
     """
-    name = error.code or _BY_STATUS.get(error.status, "MagnumException")
+    name = error.code or _NAMES.get(error.status, "MagnumException")
     made = type(name, (Exception,), {"__module__": MODULE, "code": error.status})
     return made(error.message)
 
@@ -92,15 +92,15 @@ def incoming(error: Exception) -> errors.TrimaranError:
 def _named(name: str, text: str) -> errors.TrimaranError:
     name = name.removesuffix("_Remote")
     cls = KNOWN.get(name)
-    for status, fallback in _BY_STATUS.items():
+    for status, fallback in _NAMES.items():
         if cls is None and name == fallback:
-            cls = _CLASS_OF[status]
+            cls = BY_STATUS[status]
     if cls is None:
         return errors.TrimaranError("The conductor could not do this.", code=name)
     return cls(text, code=name)
 
 
-_CLASS_OF: dict[int, Any] = {
+BY_STATUS: dict[int, Any] = {
     400: errors.BadRequest,
     403: errors.Forbidden,
     404: errors.NotFound,

@@ -1,0 +1,181 @@
+"""One operation while it runs: what handlers are given, and how they end."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from sqlalchemy.orm import Session
+
+from trimaran import errors, work
+from trimaran.db.queries import magnum as queries
+from trimaran.magnum.conductor.crew import Crew, infrastructure
+from trimaran.magnum.context import RequestContext
+from trimaran.magnum.drivers import Driver
+from trimaran.magnum.objects import Cluster, NodeGroup
+
+LOG = logging.getLogger(__name__)
+
+COMPLETE = frozenset(
+    f"{action}_COMPLETE"
+    for action in (
+        "CREATE",
+        "UPDATE",
+        "RESUME",
+        "RESTORE",
+        "ROLLBACK",
+        "SNAPSHOT",
+        "CHECK",
+        "ADOPT",
+    )
+)
+#: what may be changed again while a change is under way, or after one failed
+CHANGEABLE = COMPLETE | {"UPDATE_IN_PROGRESS", "UPDATE_FAILED"}
+
+
+def refusal(text: str) -> errors.BadRequest:
+    """Returns the error of an operation that the cluster's state does not permit."""
+    return errors.BadRequest(text, code="NotSupported")
+
+
+@dataclass
+class Operation:
+    """An operation that runs, alone with its cluster.
+
+    Attributes:
+        name: of the RPC method.
+        cluster: as it is in the database now.
+        args: as recorded.
+        context: of the user, with database and cloud.
+    """
+
+    crew: Crew
+    job: work.JobRun
+    name: str
+    cluster: Cluster
+    args: dict[str, Any]
+    context: RequestContext
+
+    @property
+    def step(self) -> str:
+        """The last step that an earlier run reached, empty at first."""
+        return self.job.step
+
+    @property
+    def noted(self) -> dict[str, Any]:
+        """What earlier steps noted."""
+        return self.job.payload
+
+    def driver(self) -> Driver:
+        """Returns the cluster's driver.
+
+        Raises:
+            BadRequest: there is none.
+        """
+        return self.crew.drivers.for_template(self.cluster.cluster_template)
+
+    def nodegroup(self) -> NodeGroup:
+        """Returns the node group that the operation is about.
+
+        Raises:
+            NotFound: it is gone.
+        """
+        return NodeGroup.get(self.context, self.cluster.uuid, self.args["nodegroup"])
+
+    def allow(self, statuses: frozenset[str], doing: str) -> None:
+        """Checks the cluster's status as it is now.
+
+        Raises:
+            BadRequest: not one of these.
+        """
+        if self.cluster.status not in statuses:
+            raise refusal(
+                f'{doing} a cluster when status is "{self.cluster.status}" is not supported.'
+            )
+
+    def announce(self, action: str) -> None:
+        """Sends the notification that the operation begins, once."""
+        self.crew.notifier.cluster(
+            self.context, self.cluster, action, "pending", operation=self.job.id
+        )
+
+    def note(
+        self, step: str, write: Callable[[Session], Any] | None = None, **updates: Any
+    ) -> None:
+        """Notes a step; what is written with it takes effect only while the job is ours."""
+        self.job.commit(write or (lambda session: None), step, **updates)
+
+    def failed(
+        self,
+        action: str,
+        problem: Exception,
+        *,
+        nodegroups: Mapping[str, str] | None = None,
+        undo: Callable[[Session], Any] | None = None,
+    ) -> NoReturn:
+        """Ends the operation with a failure that the user sees.
+
+        Args:
+            action: CREATE, UPDATE or DELETE.
+            problem: what happened; a fault of our own parts is raised again,
+                so that the operation is run later.
+            nodegroups: see ``queries.fail_cluster``.
+            undo: restores what was written before, in the same transaction.
+        """
+        if infrastructure(problem) or isinstance(problem, work.Retry):
+            raise problem
+        reason = str(problem) or type(problem).__name__
+        LOG.error(
+            "%s of cluster %s failed: %s",
+            self.name,
+            self.cluster.uuid,
+            reason,
+            exc_info=None if isinstance(problem, errors.TrimaranError) else problem,
+        )
+
+        def write(session: Session) -> None:
+            if undo is not None:
+                undo(session)
+            queries.fail_cluster(session, self.cluster.uuid, action, reason, nodegroups=nodegroups)
+
+        self.note("failed", write, error=told(problem), token=None)
+        with contextlib.suppress(errors.NotFound):
+            self.cluster.refresh()
+        self.crew.notifier.cluster(
+            self.context, self.cluster, action.lower(), "failure", operation=self.job.id
+        )
+        raise work.Fail(reason)
+
+    def refused(self, problem: errors.TrimaranError, *, action: str = "update") -> NoReturn:
+        """Ends the operation without a change; the reason is left on the cluster (F-2)."""
+        LOG.warning("%s of cluster %s refused: %s", self.name, self.cluster.uuid, problem)
+        self.note(
+            "refused",
+            lambda session: queries.update_cluster(
+                session, self.cluster.uuid, {"status_reason": problem.message}
+            ),
+            error=told(problem),
+            token=None,
+        )
+        self.crew.notifier.cluster(
+            self.context, self.cluster, action, "failure", operation=self.job.id
+        )
+        raise work.Fail(problem.message)
+
+    def done(self, write: Callable[[Session], Any] | None = None) -> None:
+        """Notes that nothing is left to do, and drops the user's token."""
+        self.note("done", write, token=None)
+
+
+def told(problem: Exception) -> dict[str, Any]:
+    """Returns an error as a job keeps it, for a caller that waits for the outcome."""
+    if isinstance(problem, errors.TrimaranError):
+        return {
+            "status": problem.status,
+            "code": problem.code,
+            "message": problem.message,
+        }
+    return {"status": 500, "code": None, "message": str(problem)}

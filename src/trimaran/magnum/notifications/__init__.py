@@ -1,0 +1,8 @@
+"""CADF notifications about clusters, bit-compatible with upstream's (spec/magnum.md 6.8)."""
+
+from __future__ import annotations
+
+from trimaran.magnum.notifications.cadf import payload
+from trimaran.magnum.notifications.notifier import Notifier
+
+__all__ = ["Notifier", "payload"]
