@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import Any
-
-import requests
+from typing import Any, TypeGuard
 
 from trimaran.identity import remote
 from trimaran.identity.rest import Rest, our_fault, read_token
@@ -19,8 +17,10 @@ from trimaran.identity.token import Token
 
 LOG = logging.getLogger(__name__)
 
-# Keystone 30 answers 500 with this text to parameters of no signature version.
-_NONSENSE = "Unexpected signature format"
+_V4 = "AWS4-HMAC-SHA256"
+# The names under which Keystone's signer looks for two headers; HTTP does not
+# care about their case, the signer does.
+_EXACT_HEADERS = {name.lower(): name for name in ("Authorization", "X-Amz-Date")}
 # The policy's name in the text of a 403 says that *we* are the one refused.
 _POLICY = "ec2tokens_validate"
 
@@ -40,10 +40,19 @@ def check(rest: Rest, url: str, credentials: Mapping[str, Any]) -> Token:
         remote.RemoteUnauthenticated: the caller's fault; ``remote_status`` tells which.
         errors.Unavailable: Keystone's fault or ours.
     """
-    body: dict[str, Any] = {"ec2Credentials": dict(credentials)}
+    sent = dict(credentials)
+    if isinstance(sent.get("headers"), Mapping):
+        headers = sent["headers"].items()
+        sent["headers"] = {_EXACT_HEADERS.get(str(name).lower(), name): v for name, v in headers}
+    flaw = malformed(sent)
+    if flaw is not None:
+        refused = remote.RemoteUnauthenticated()
+        refused.service, refused.remote_status, refused.remote_message = "identity", 401, flaw
+        raise refused
+    body: dict[str, Any] = {"ec2Credentials": sent}
     if "ec2" not in url:
         # An s3tokens-like endpoint of the v2 days, as ec2-api addresses it.
-        body = {"auth": {"OS-KSEC2:ec2Credentials": dict(credentials)}}
+        body = {"auth": {"OS-KSEC2:ec2Credentials": sent}}
     # Minting a token twice does no harm, so a broken connection may be tried again.
     response = rest.with_service_token(
         lambda mine: rest.call("POST", url, token=mine, json=body, repeatable=True)
@@ -51,14 +60,10 @@ def check(rest: Rest, url: str, credentials: Mapping[str, Any]) -> Token:
     if response.status_code in (200, 201):
         return read_token(response)
     error = remote.error_from(response, service="identity")
-    if _is_callers_fault(response, error):
-        refused = remote.RemoteUnauthenticated()
-        refused.service = "identity"
-        refused.remote_status = response.status_code
-        refused.remote_code = error.remote_code
-        refused.remote_message = error.remote_message
-        refused.request_id = error.request_id
-        raise refused
+    if response.status_code in (400, 401, 404) or (
+        response.status_code == 403 and _POLICY not in error.remote_message
+    ):
+        raise remote.as_unauthenticated(error)
     if response.status_code == 403:
         LOG.error(
             "identity: our service user may not check EC2 signatures "
@@ -69,9 +74,59 @@ def check(rest: Rest, url: str, credentials: Mapping[str, Any]) -> Token:
     raise our_fault(error)
 
 
-def _is_callers_fault(response: requests.Response, error: remote.RemoteError) -> bool:
-    if response.status_code in (400, 401, 404):
-        return True
-    if response.status_code == 403:
-        return _POLICY not in error.remote_message
-    return response.status_code == 500 and _NONSENSE in error.remote_message
+def malformed(credentials: Mapping[str, Any]) -> str | None:
+    """Looks for what makes Keystone's signer crash instead of refuse.
+
+    Keystone 30 answers 500 to a signature of no known version, without a text
+    that tells it from a failure of its own.  A caller's nonsense must not look
+    like an outage, nor an outage like nonsense, so it is found here.
+
+    Args:
+        credentials: what Keystone would get.
+
+    Returns:
+        What is wrong, or None.
+    """
+    texts = ("access", "host", "verb", "path")
+    if not all(isinstance(credentials.get(name), str) for name in texts):
+        return "The request is incomplete."
+    if not isinstance(credentials.get("signature") or "", str):
+        return "The signature is no text."
+    params, headers = credentials.get("params"), credentials.get("headers")
+    if not _are_texts(params) or not _are_texts(headers):
+        return "Parameters or headers are no texts."
+    version = params.get("SignatureVersion")
+    if version in ("1", "2"):
+        return None
+    if version == "0":
+        known = "Action" in params and "Timestamp" in params
+        return None if known else "Action or Timestamp is missing."
+    authorization = headers.get("Authorization")
+    algorithm = params.get("X-Amz-Algorithm") if authorization is None else authorization
+    if not str(algorithm).startswith(_V4) or (authorization is None and algorithm != _V4):
+        return "The signature is of no known version."
+    return _malformed_v4(authorization, params, headers, credentials.get("body_hash"))
+
+
+def _malformed_v4(
+    authorization: str | None, params: Mapping[str, str], headers: Mapping[str, str], body: object
+) -> str | None:
+    if authorization is None:
+        credential = params.get("X-Amz-Credential", "")
+        signed = params.get("X-Amz-SignedHeaders")
+    else:
+        credential = authorization.partition("Credential=")[2].split(",")[0]
+        signed = authorization
+    scope = credential.split("/")
+    date = headers.get("X-Amz-Date", params.get("X-Amz-Date"))
+    if len(scope) < 4 or signed is None or not isinstance(body, str):
+        return "The signature is incomplete."
+    if date is None or not date.startswith(scope[1]):
+        return "The date is not the one in the credential scope."
+    return None
+
+
+def _are_texts(values: object) -> TypeGuard[Mapping[str, str]]:
+    return isinstance(values, Mapping) and all(
+        isinstance(name, str) and isinstance(value, str) for name, value in values.items()
+    )

@@ -60,12 +60,22 @@ class Identity(Login):
         self._cache = TokenCache(own.token_cache_seconds, own.token_cache_size)
         self._ec2_tokens_url = ec2_tokens_url or f"{self.auth_url}/ec2tokens"
 
-    def validate(self, token_id: str, *, fresh: bool = False, region: str | None = None) -> Token:
+    def validate(
+        self,
+        token_id: str,
+        *,
+        fresh: bool = False,
+        allow_expired: bool = False,
+        region: str | None = None,
+    ) -> Token:
         """Asks Keystone whether a token is valid; answers are remembered for a while.
 
         Args:
             token_id: what the caller sent.
             fresh: ask in any case.
+            allow_expired: also accept a token that ended within Keystone's
+                ``[token] allow_expired_window``: services do, beside our
+                ``X-Service-Token``.  Always asks.
             region: ask that region's Keystone.
 
         Raises:
@@ -74,6 +84,8 @@ class Identity(Login):
         """
         if not _TOKEN_ID.match(token_id or ""):
             raise errors.Unauthenticated()
+        if allow_expired:
+            return self._ask(token_id, region, "?allow_expired=1")
         return self._cache.get(token_id, lambda: self._ask(token_id, region), fresh=fresh)
 
     def forget(self, token_id: str) -> None:
@@ -133,8 +145,8 @@ class Identity(Login):
         if response.status_code not in (200, 300):
             raise remote.error_from(response, service="identity")
 
-    def _ask(self, token_id: str, region: str | None) -> Token:
-        url = f"{self.endpoint(region)}/auth/tokens"
+    def _ask(self, token_id: str, region: str | None, query: str = "") -> Token:
+        url = f"{self.endpoint(region)}/auth/tokens{query}"
         response = self.with_service_token(
             lambda mine: self.call("GET", url, token=mine, headers={"X-Subject-Token": token_id})
         )

@@ -158,6 +158,11 @@ class Login(Rest):
         found = self._as_service(f"users/{quote(user_id, safe='')}/projects", region)
         return [item for item in found.get("projects") or () if isinstance(item, dict)]
 
+    def domains(self, *, region: str | None = None) -> list[dict[str, Any]]:
+        """Returns all domains, asked with our service token."""
+        found = self._as_service("domains", region)
+        return [item for item in found.get("domains") or () if isinstance(item, dict)]
+
     def _as_service(self, path: str, region: str | None) -> dict[str, Any]:
         url = f"{self.endpoint(region)}/{path}"
         response = self.with_service_token(lambda mine: self.call("GET", url, token=mine))
@@ -183,7 +188,11 @@ class Login(Rest):
             return read_token(response)
         if response.status_code == 401:
             raise _more_methods(response) or _refusal(response)
-        raise _refusal(response)
+        refusal = _refusal(response)
+        if response.status_code == 404:
+            # So Keystone says that the token given is not (any more) valid.
+            raise remote.as_unauthenticated(refusal, refusal.message)
+        raise refusal
 
 
 def _domain(name: str | None, domain_id: str | None) -> dict[str, str]:

@@ -128,6 +128,14 @@ def error_from(response: requests.Response, *, service: str) -> RemoteError:
     return error
 
 
+def as_unauthenticated(error: RemoteError, message: str = "") -> RemoteUnauthenticated:
+    """The same report as a refusal of the caller's credentials."""
+    same = RemoteUnauthenticated(message)
+    for name in ("service", "remote_status", "remote_code", "remote_message", "request_id"):
+        setattr(same, name, getattr(error, name))
+    return same
+
+
 def unreachable(service: str, reason: str) -> RemoteUnavailable:
     """Makes the exception for a request that got no answer that can be used."""
     error = RemoteUnavailable(service=service)

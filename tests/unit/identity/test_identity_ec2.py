@@ -11,9 +11,32 @@ from tests.support.keystone import URL, Keystone, error, identity, token_body
 
 from trimaran import errors
 from trimaran.identity import RemoteError, count_calls
+from trimaran.identity.ec2 import malformed
 
 EC2 = f"{URL}/ec2tokens"
-CREDENTIALS = {"access": "a", "signature": "s", "host": "h", "verb": "GET", "path": "/"}
+CREDENTIALS: dict[str, Any] = {
+    "access": "a",
+    "signature": "s",
+    "host": "h",
+    "verb": "GET",
+    "path": "/",
+    "params": {"SignatureVersion": "2", "Action": "DescribeRegions"},
+    "headers": {"Host": "h"},
+    "body_hash": "0" * 64,
+}
+AUTHORIZATION = "AWS4-HMAC-SHA256 Credential=a/20300101/R/ec2/aws4_request, SignedHeaders=host, "
+V4: dict[str, Any] = CREDENTIALS | {
+    "params": {},
+    "headers": {"Authorization": AUTHORIZATION + "Signature=s", "X-Amz-Date": "20300101T000000Z"},
+}
+PRESIGNED: dict[str, Any] = CREDENTIALS | {
+    "params": {
+        "X-Amz-Algorithm": "AWS4-HMAC-SHA256",
+        "X-Amz-Credential": "a/20300101/R/ec2/aws4_request",
+        "X-Amz-SignedHeaders": "host",
+        "X-Amz-Date": "20300101T000000Z",
+    },
+}
 
 
 def test_token_of_keystone(keystone: Keystone, requests_mock: mocking.Mocker) -> None:
@@ -57,7 +80,6 @@ def test_legacy_url_gets_the_legacy_body(keystone: Keystone, requests_mock: mock
         (401, "The request you have made requires authentication."),
         (403, "User is disabled"),
         (404, "EC2 access key not found."),
-        (500, "Unexpected signature format."),
     ],
 )
 def test_the_caller_s_fault(
@@ -123,3 +145,57 @@ def test_no_answer(keystone: Keystone, requests_mock: mocking.Mocker) -> None:
     requests_mock.post(EC2, exc=requests.ReadTimeout)
     with pytest.raises(errors.Unavailable):
         identity().ec2(CREDENTIALS)
+
+
+@pytest.mark.parametrize("credentials", [CREDENTIALS, V4, PRESIGNED])
+@pytest.mark.parametrize("changes", [{}, {"signature": None}])
+def test_well_formed(credentials: dict[str, Any], changes: dict[str, Any]) -> None:
+    assert malformed(credentials | changes) is None
+
+
+def _without(credentials: dict[str, Any], part: str, *names: str) -> dict[str, Any]:
+    rest = {name: value for name, value in credentials[part].items() if name not in names}
+    return credentials | {part: rest}
+
+
+@pytest.mark.parametrize(
+    "credentials",
+    [
+        {},
+        CREDENTIALS | {"access": None},
+        CREDENTIALS | {"host": 7},
+        CREDENTIALS | {"signature": ["s"]},
+        CREDENTIALS | {"params": None},
+        CREDENTIALS | {"params": {"SignatureVersion": 2}},
+        CREDENTIALS | {"params": {}},
+        CREDENTIALS | {"params": {"SignatureVersion": "3"}},
+        CREDENTIALS | {"params": {"SignatureVersion": "0"}},
+        CREDENTIALS | {"headers": {"Authorization": "Basic x"}, "params": {}},
+        PRESIGNED | {"headers": {"Authorization": "Basic x"}},
+        V4 | {"body_hash": None},
+        _without(V4, "headers", "X-Amz-Date"),
+        V4 | {"headers": V4["headers"] | {"X-Amz-Date": "20300102T000000Z"}},
+        V4 | {"headers": V4["headers"] | {"Authorization": "AWS4-HMAC-SHA256 Credential=a/b"}},
+        V4 | {"headers": V4["headers"] | {"Authorization": "AWS4-HMAC-SHA256"}},
+        _without(PRESIGNED, "params", "X-Amz-Credential"),
+        _without(PRESIGNED, "params", "X-Amz-SignedHeaders"),
+        _without(PRESIGNED, "params", "X-Amz-Date"),
+        _without(PRESIGNED, "params", "X-Amz-Algorithm"),
+    ],
+)
+def test_malformed_is_the_caller_s_fault_and_not_sent(
+    keystone: Keystone, credentials: dict[str, Any]
+) -> None:
+    with count_calls() as calls, pytest.raises(errors.Unauthenticated) as caught:
+        identity().ec2(credentials)
+    assert caught.value.remote_status == 401  # type: ignore[attr-defined]
+    assert calls.total == 0
+
+
+def test_headers_under_the_names_keystone_looks_for(
+    keystone: Keystone, requests_mock: mocking.Mocker
+) -> None:
+    requests_mock.post(EC2, json=token_body(), headers={"X-Subject-Token": "minted"})
+    lower = {name.lower(): value for name, value in V4["headers"].items()}
+    identity().ec2(V4 | {"headers": lower})
+    assert requests_mock.last_request.json()["ec2Credentials"]["headers"] == V4["headers"]

@@ -101,6 +101,15 @@ def test_keystone_s_words_reach_the_caller(
     assert not isinstance(caught.value, MoreMethodsRequired)
 
 
+def test_a_token_that_is_no_more_valid(ours: Identity, requests_mock: mocking.Mocker) -> None:
+    _answer(requests_mock, status_code=404, json=error(404, "Failed to validate token"))
+    with pytest.raises(errors.Unauthenticated) as caught:
+        ours.rescope("old", "p1")
+    assert isinstance(caught.value, RemoteError)
+    assert caught.value.remote_status == 404
+    assert str(caught.value) == "Failed to validate token"
+
+
 def test_second_factor(ours: Identity, requests_mock: mocking.Mocker) -> None:
     _answer(
         requests_mock,
