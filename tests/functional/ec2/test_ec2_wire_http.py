@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import http.client
 import socket
-import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 from xml.etree import ElementTree
@@ -277,104 +274,3 @@ def test_no_secret_reaches_the_log(api: Daemon, keys: Keys) -> None:
     assert keys[1] not in log
     assert "dXNlcmRhdGE" not in log
     assert "Signature=" not in log
-
-
-class Relay:
-    """A TCP relay in front of Keystone that can be away."""
-
-    def __init__(self, target: tuple[str, int]) -> None:
-        self.target = target
-        self.port = free_port()
-        self._server: socket.socket | None = None
-        self._open: list[socket.socket] = []
-
-    def up(self) -> None:
-        self._server = socket.create_server(("127.0.0.1", self.port))
-        threading.Thread(target=self._accept, args=(self._server,), daemon=True).start()
-
-    def down(self) -> None:
-        assert self._server is not None
-        self._server.shutdown(socket.SHUT_RDWR)
-        self._server.close()
-        for each in self._open:
-            each.close()
-        self._open.clear()
-
-    def _accept(self, server: socket.socket) -> None:
-        while True:
-            try:
-                client, _ = server.accept()
-            except OSError:
-                return
-            there = socket.create_connection(self.target)
-            self._open += [client, there]
-            for one, other in ((client, there), (there, client)):
-                threading.Thread(target=self._pump, args=(one, other), daemon=True).start()
-
-    @staticmethod
-    def _pump(source: socket.socket, sink: socket.socket) -> None:
-        try:
-            while data := source.recv(65536):
-                sink.sendall(data)
-        except OSError:
-            pass
-        finally:
-            for each in (source, sink):
-                with contextlib.suppress(OSError):
-                    each.shutdown(socket.SHUT_RDWR)
-
-
-def test_keystone_away_is_503_and_heals_by_itself(
-    cloud_env: CloudEnv, keys: Keys, tmp_path: Path
-) -> None:
-    real = urlsplit(cloud_env.auth_url)
-    relay = Relay((str(real.hostname), int(real.port or 80)))
-    port = free_port()
-    conf = write_conf(
-        tmp_path,
-        cloud_env,
-        f"sqlite:///{tmp_path}/ec2.sqlite",
-        ec2api_listen_port=port,
-        keystone_authtoken__auth_url=f"http://127.0.0.1:{relay.port}/v3",
-    )
-    unavailable = (503, "Unavailable")
-    call = {**CALL, "Action": "FooBar"}
-
-    def ask() -> tuple[int, str]:
-        response = send(v4(f"http://127.0.0.1:{port}/", keys, call))
-        return response.status_code, code_of(response)
-
-    with running("ec2-api", conf, port) as daemon:  # it starts without Keystone
-        assert ask() == unavailable
-        relay.up()
-        assert _eventually(ask, (400, "InvalidAction"))
-        relay.down()
-        assert ask() == unavailable
-        relay.up()
-        assert _eventually(ask, (400, "InvalidAction"))
-        relay.down()
-        assert "Traceback" not in daemon.lines()
-
-
-def _eventually(ask: Any, wanted: Any, tries: int = 40) -> bool:
-    """Whether an answer comes within the deck's back-off of a second, and a margin."""
-    pause = threading.Event()
-    return any(ask() == wanted or pause.wait(0.25) for _ in range(tries))
-
-
-def test_our_own_wrong_password_is_503_and_the_log_says_so(
-    cloud_env: CloudEnv, keys: Keys, tmp_path: Path
-) -> None:
-    port = free_port()
-    conf = write_conf(
-        tmp_path,
-        cloud_env,
-        f"sqlite:///{tmp_path}/ec2.sqlite",
-        ec2api_listen_port=port,
-        keystone_authtoken__password="wrong",
-    )
-    with running("ec2-api", conf, port) as daemon:
-        response = send(v4(f"{daemon.url}/", keys, {**CALL, "Action": "FooBar"}))
-        assert (response.status_code, code_of(response)) == (503, "Unavailable")
-        assert "service user" in daemon.lines()
-        assert "wrong" not in daemon.lines()
