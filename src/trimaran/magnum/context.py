@@ -99,6 +99,8 @@ class RequestContext:
         values = {
             item.name: getattr(self, item.name) for item in fields(self) if item.name not in _LOCAL
         }
+        if self.operation_id is None:
+            del values["operation_id"]
         values.update(
             user=self.user_name,
             project=self.project_id,
@@ -152,6 +154,6 @@ class RequestContext:
             raise Unauthenticated("This context has no cloud.")
         return self.cloud.as_service()
 
-    def for_notification(self) -> dict[str, Any]:
-        """Returns the context part of a notification: to_dict without the token."""
-        return self.to_dict() | {"auth_token": None}
+    def redacted_copy(self) -> RequestContext:
+        """Returns a copy without secrets; oslo.messaging asks for it before it notifies."""
+        return replace(self, auth_token=None, operation_id=None)

@@ -35,6 +35,9 @@ COMPLETE = frozenset(
 #: what may be changed again while a change is under way, or after one failed
 CHANGEABLE = COMPLETE | {"UPDATE_IN_PROGRESS", "UPDATE_FAILED"}
 
+#: operations whose caller waits for the outcome
+AWAITED = frozenset({"cluster_upgrade", "rotate_ca_certificate", "credential_rotate"})
+
 
 def refusal(text: str) -> errors.BadRequest:
     """Returns the error of an operation that the cluster's state does not permit."""
@@ -150,16 +153,19 @@ class Operation:
         raise work.Fail(reason)
 
     def refused(self, problem: errors.TrimaranError, *, action: str = "update") -> NoReturn:
-        """Ends the operation without a change; the reason is left on the cluster (F-2)."""
+        """Ends the operation without a change.
+
+        A caller that waits is told; otherwise the reason is left on the
+        cluster, since nothing else could tell its user (F-2).
+        """
         LOG.warning("%s of cluster %s refused: %s", self.name, self.cluster.uuid, problem)
-        self.note(
-            "refused",
-            lambda session: queries.update_cluster(
-                session, self.cluster.uuid, {"status_reason": problem.message}
-            ),
-            error=told(problem),
-            token=None,
-        )
+
+        def write(session: Session) -> None:
+            if self.name not in AWAITED:
+                reason = {"status_reason": problem.message}
+                queries.update_cluster(session, self.cluster.uuid, reason)
+
+        self.note("refused", write, error=told(problem), token=None)
         self.crew.notifier.cluster(
             self.context, self.cluster, action, "failure", operation=self.job.id
         )

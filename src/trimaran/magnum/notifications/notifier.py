@@ -24,7 +24,7 @@ _EVENTS = uuid.UUID("0b9d8f0e-6a27-4c50-8b8f-1a2f4f6f3c11")
 
 class _Serializer(oslo_messaging.NoOpSerializer):
     def serialize_context(self, context: RequestContext) -> dict[str, Any]:
-        return context.for_notification()
+        return context.to_dict()
 
 
 class Notifier:
