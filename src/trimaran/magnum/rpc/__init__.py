@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-# First: it chooses threads for the libraries below before they are imported.
-from trimaran.magnum.rpc.transport import open_notification_transport, open_transport  # isort: skip
+# First: it decides how the libraries below are loaded.
+from trimaran.magnum.rpc import threads  # isort: skip
 from trimaran.magnum.rpc.client import ConductorClient
 from trimaran.magnum.rpc.server import RpcServer
+from trimaran.magnum.rpc.transport import open_notification_transport, open_transport
 
-__all__ = ["ConductorClient", "RpcServer", "open_notification_transport", "open_transport"]
+__all__ = [
+    "ConductorClient",
+    "RpcServer",
+    "open_notification_transport",
+    "open_transport",
+    "threads",
+]

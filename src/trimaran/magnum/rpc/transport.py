@@ -1,8 +1,7 @@
 """The message bus: opened once a process, named as upstream names it.
 
-oslo.messaging registers some of its options on the global configuration only
-and picks eventlet for oslo.service where nobody says otherwise; both are set
-right here, before anything else of it is used.
+oslo.messaging registers some of its options on the global configuration only;
+they are registered on ours here, before anything reads them.
 """
 
 from __future__ import annotations
@@ -10,12 +9,6 @@ from __future__ import annotations
 import contextlib
 import socket
 from typing import Any
-
-from oslo_service import backend  # type: ignore[import-untyped]
-
-with contextlib.suppress(Exception):
-    # Raises when the process has chosen already; threads are what we need either way.
-    backend.init_backend(backend.BackendType.THREADING)
 
 import oslo_messaging
 from oslo_messaging._metrics import client as _metrics
