@@ -32,13 +32,8 @@ def _databases(settings: Any, ec2: Any, magnum: Any) -> dict[str, str]:
     }
 
 
-def _embedded_transport(magnum: Any) -> Any:
-    """One transport for API and conductor of this process."""
-    import oslo_messaging
-
-    if not magnum.transport_url:
-        magnum.set_override("transport_url", "fake://")
-    return oslo_messaging.get_rpc_transport(magnum)
+#: messages that never leave the process
+IN_PROCESS = "fake://"
 
 
 @serve.command("all")
@@ -81,11 +76,12 @@ def serve_all(config_dir: Path | None, console_host: str, console_port: int) -> 
     from trimaran.ec2 import app as ec2_app
     from trimaran.ec2.metadata import app as metadata_app
     from trimaran.ec2.s3 import app as s3_app
+    from trimaran.magnum import rpc
     from trimaran.magnum.api import app as magnum_app
     from trimaran.magnum.conductor import service as conductor_service
     from trimaran.web import server
 
-    transport = _embedded_transport(magnum)
+    transport = rpc.open_transport(magnum, IN_PROCESS)
     conductor = conductor_service.build(magnum, transport=transport)
     own = common.own(magnum)
     server.serve_many(

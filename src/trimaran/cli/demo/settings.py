@@ -16,6 +16,8 @@ from typing import Any
 
 import yaml
 
+SERVICE_PROJECT = "service"
+
 
 @dataclass(frozen=True)
 class Places:
@@ -91,7 +93,7 @@ def console(places: Places, cloud: Mapping[str, Any], secret: str) -> str:
             "keystone_url": cloud["auth_url"].rstrip("/") + "/",
             "system_user_name": "skyline",
             "system_user_password": cloud["password"],
-            "system_project": cloud["service_project"],
+            "system_project": SERVICE_PROJECT,
             "default_region": cloud["region"],
         },
     }
@@ -104,7 +106,7 @@ def _keystone(cloud: Mapping[str, Any], user: str) -> dict[str, str]:
         "auth_url": cloud["auth_url"],
         "username": user,
         "password": cloud["password"],
-        "project_name": cloud["service_project"],
+        "project_name": SERVICE_PROJECT,
         "user_domain_name": "Default",
         "project_domain_name": "Default",
         "region_name": cloud["region"],
