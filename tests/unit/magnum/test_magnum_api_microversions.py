@@ -53,7 +53,7 @@ def test_header_of_another_service(header: str) -> None:
         microversions.requested(header)
 
 
-@pytest.mark.parametrize("text", ["1", "1.x", "1.2.3", "foo", ".", "1.", "٣.١", "1.1e3"])
+@pytest.mark.parametrize("text", ["1", "1.x", "1.2.3", "foo", ".", "1.", "\u0663.\u0661", "1.1e3"])
 def test_header_without_a_version(text: str) -> None:
     with pytest.raises(NotAcceptable, match=r"^Invalid value for OpenStack-API-Version header$"):
         microversions.requested(f"container-infra {text}")

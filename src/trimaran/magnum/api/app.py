@@ -13,11 +13,16 @@ from trimaran import web
 from trimaran.config import common
 from trimaran.magnum.api import cors, microversions, parts
 from trimaran.magnum.api.controllers import (
+    actions,
+    certificates,
     cluster_templates,
     clusters,
+    federations,
     mservices,
     nodegroups,
+    quotas,
     root,
+    stats,
 )
 from trimaran.magnum.api.errors import render
 from trimaran.magnum.api.parts import Parts
@@ -34,8 +39,13 @@ ROUTERS = (
     root.router,
     cluster_templates.router,
     clusters.router,
+    actions.router,
     nodegroups.router,
+    certificates.router,
+    quotas.router,
+    stats.router,
     mservices.router,
+    federations.router,
 )
 
 

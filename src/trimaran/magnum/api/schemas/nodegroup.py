@@ -3,13 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import BaseModel, Field
 
 from trimaran.magnum.api import links
+from trimaran.magnum.api.fields import (
+    AtLeastOne,
+    Boolean,
+    Count,
+    Ignored,
+    Labels,
+    ReadOnly,
+    Storable,
+    Text,
+    Uuid,
+)
 from trimaran.magnum.api.schemas.cluster import label_differences
-from trimaran.magnum.api.schemas.common import Link, columns, ordered
+from trimaran.magnum.api.schemas.common import Body, Link, columns, ordered
+
+Map = Annotated[dict[Storable, Storable], Field()]
+
+
+class NodeGroupCreate(Body):
+    """What a new node group is made of.
+
+    ``id``, ``uuid``, ``cluster_id``, ``is_default``, ``status`` and ``version``
+    are taken and not used: they are the service's to say (F-41).
+    """
+
+    id: AtLeastOne | None = None
+    uuid: Uuid | None = None
+    name: Text
+    cluster_id: Storable | None = None
+    project_id: ReadOnly = None
+    docker_volume_size: AtLeastOne | None = None
+    labels: Labels | None = None
+    links: ReadOnly = None
+    flavor_id: Text | None = None
+    image_id: Text | None = None
+    node_addresses: ReadOnly = None
+    node_count: Count | None = None
+    role: Text | None = None
+    min_node_count: Count | None = None
+    max_node_count: Count | None = None
+    is_default: Boolean | None = None
+    stack_id: ReadOnly = None
+    status: Storable | None = None
+    status_reason: Storable | None = None
+    version: Storable | None = None
+    merge_labels: Boolean | None = None
+    labels_overridden: Ignored | None = None
+    labels_added: Ignored | None = None
+    labels_skipped: Ignored | None = None
+    node_labels: Map | None = None
+    node_taints: list[Map] | None = None
+    created_at: ReadOnly = None
+    updated_at: ReadOnly = None
 
 
 class NodeGroupSummary(BaseModel):
