@@ -174,7 +174,8 @@ class Dispatcher:
         )
 
     def _told(self, error: Exception, action: str | None, incoming: Incoming) -> EC2Error:
-        shown = (action or "-")[:64]
+        # A client's own text never reaches the log: it could forge lines.
+        shown = action if action and self._knows(action) else "-"
         if not isinstance(error, deck.TrimaranError):
             LOG.error("%s %s failed", incoming.request_id, shown, exc_info=error)
         elif isinstance(error, deck.Unavailable):

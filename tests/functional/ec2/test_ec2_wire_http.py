@@ -16,6 +16,7 @@ from botocore.auth import SigV2Auth, SigV4Auth, SigV4QueryAuth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
+from keystoneclient.contrib.ec2.utils import Ec2Signer
 from tests.support.cloud import DEMO, READER, CloudEnv
 from tests.support.ec2 import Daemon, free_port, keys_of, running, write_conf
 
@@ -115,6 +116,31 @@ def test_every_form_of_signature_is_accepted_on_any_path(
 def test_values_that_need_quoting_survive_every_form(api: Daemon, keys: Keys, kind: str) -> None:
     call = {**CALL, "Action": "FooBar", "X": "é ü/+&=~*😀"}
     assert code_of(send(FORMS[kind](api.url + "/", keys, call))) == "InvalidAction"
+
+
+@pytest.mark.parametrize(
+    ("version", "times"),
+    [
+        ("0", {"Timestamp": 0}),
+        ("1", {"Timestamp": 0}),
+        ("1", {"Expires": 60}),
+        ("2", {"Expires": 60}),
+        ("2", {}),
+    ],
+)
+def test_older_signatures_and_their_times(
+    api: Daemon, keys: Keys, version: str, times: dict[str, int]
+) -> None:
+    call = {**CALL, "AWSAccessKeyId": keys[0], "SignatureVersion": version}
+    call["SignatureMethod"] = "HmacSHA256" if version == "2" else "HmacSHA1"
+    for name, seconds in times.items():
+        moment = datetime.now(UTC) + timedelta(seconds=seconds)
+        call[name] = moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+    what = {"params": dict(call), "verb": "GET", "host": urlsplit(api.url).netloc, "path": "/"}
+    call["Signature"] = Ec2Signer(keys[1]).generate(what)
+    assert requests.get(api.url, params=call, timeout=60).status_code == 200
+    call["Signature"] = call["Signature"][::-1]
+    assert requests.get(api.url, params=call, timeout=60).status_code == 401
 
 
 @pytest.mark.parametrize("kind", FORMS)
