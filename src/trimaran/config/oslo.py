@@ -224,7 +224,7 @@ def _check_types(
         except (cfg.ConfigSourceValueError, ValueError):
             option = ours.get((section, name))
             file, value = _origin(found, section, name)
-            secret = SECRET_NAME.search(name) or (option is not None and option.secret)
+            secret = SECRET_NAME.search(name) if option is None else option.secret
             shown = "" if secret or value is None else f", not {value[:60]!r}"
             raise ConfigError(f"{file}: [{section}] {name} {_wanted(option)}{shown}.") from None
 
@@ -244,6 +244,9 @@ def _wanted(option: cfg.Opt | None) -> str:
     choices = getattr(kind, "choices", None)
     if choices:
         return f"must be one of {', '.join(str(choice) for choice in choices)}"
+    items = getattr(getattr(kind, "item_type", None), "choices", None)
+    if items:
+        return f"must be a comma separated list of {', '.join(str(item) for item in items)}"
     low, high = getattr(kind, "min", None), getattr(kind, "max", None)
     bounds = " and ".join(
         [f"at least {low:g}" for _ in [0] if low is not None]
