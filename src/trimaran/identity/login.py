@@ -147,7 +147,7 @@ class Login(Rest):
         Raises:
             errors.NotFound: no such user.
         """
-        found = self._as_service(f"users/{quote(user_id, safe='')}", region).get("user")
+        found = self._as_service(f"users/{_segment(user_id)}", region).get("user")
         return found if isinstance(found, dict) else {}
 
     def user_projects(self, user_id: str, *, region: str | None = None) -> list[dict[str, Any]]:
@@ -155,8 +155,17 @@ class Login(Rest):
 
         A federated user has none here; ask ``projects`` with the user's token.
         """
-        found = self._as_service(f"users/{quote(user_id, safe='')}/projects", region)
+        found = self._as_service(f"users/{_segment(user_id)}/projects", region)
         return [item for item in found.get("projects") or () if isinstance(item, dict)]
+
+    def project(self, project_id: str, *, region: str | None = None) -> dict[str, Any]:
+        """Returns a project as Keystone describes it, asked with our service token.
+
+        Raises:
+            errors.NotFound: no such project.
+        """
+        found = self._as_service(f"projects/{_segment(project_id)}", region).get("project")
+        return found if isinstance(found, dict) else {}
 
     def domains(self, *, region: str | None = None) -> list[dict[str, Any]]:
         """Returns all domains, asked with our service token."""
@@ -193,6 +202,13 @@ class Login(Rest):
             # So Keystone says that the token given is not (any more) valid.
             raise remote.as_unauthenticated(refusal, refusal.message)
         raise refusal
+
+
+def _segment(thing_id: str) -> str:
+    """An id as a part of a path; what is no id of anything is not found."""
+    if thing_id in ("", ".", ".."):
+        raise errors.NotFound()
+    return quote(thing_id, safe="")
 
 
 def _domain(name: str | None, domain_id: str | None) -> dict[str, str]:

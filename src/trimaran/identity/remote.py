@@ -125,6 +125,8 @@ def error_from(response: requests.Response, *, service: str) -> RemoteError:
     error.remote_code = code
     error.remote_message = text
     error.request_id = request_id_of(response.headers)
+    # For tracebacks in the log; str(error) is what the caller is told.
+    error.add_note(f"{service} answered {response.status_code} {code}: {text[:500]}")
     return error
 
 

@@ -91,9 +91,8 @@ class Rest:
             NoEndpoint: a region was named that has no identity endpoint.
         """
         wanted = region or self.region
-        access = self._auth.access(self._anonymous)
         url = catalogs.find_url(
-            access.service_catalog.catalog, "identity", region=wanted, interface=self.interface
+            self.service_catalog(), "identity", region=wanted, interface=self.interface
         )
         if url is None:
             if region is None:
@@ -101,11 +100,19 @@ class Rest:
             raise remote.NoEndpoint("Endpoint not found", service="identity")
         return v3_url(url)
 
+    def service_catalog(self) -> catalogs.Catalog:
+        """Returns the v3 catalog of our service token; do not change it.
+
+        Raises:
+            errors.Unavailable: see ``service_token``.
+        """
+        catalog: catalogs.Catalog = self._auth.access(self._anonymous).service_catalog.catalog
+        return catalog
+
     def service_regions(self, service_type: str | None = None) -> list[str]:
         """Returns the sorted regions of our own catalog for our interface."""
-        access = self._auth.access(self._anonymous)
         return catalogs.regions(
-            access.service_catalog.catalog, interface=self.interface, service_type=service_type
+            self.service_catalog(), interface=self.interface, service_type=service_type
         )
 
     def close(self) -> None:

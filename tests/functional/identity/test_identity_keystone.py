@@ -115,6 +115,11 @@ class TestLogin:
     def test_domains(self, ours: Identity) -> None:
         assert "Default" in {row["name"] for row in ours.domains()}
 
+    def test_project(self, ours: Identity, demo: Token) -> None:
+        assert ours.project(str(demo.project_id))["name"] == "demo"
+        with pytest.raises(errors.NotFound):
+            ours.project("0" * 32)
+
     def test_wrong_password(self, ours: Identity) -> None:
         with pytest.raises(errors.Unauthenticated) as caught:
             ours.password(username="demo", password="wrong", domain_name="Default")

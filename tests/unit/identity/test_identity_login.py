@@ -190,6 +190,23 @@ def test_user_ids_do_not_leave_their_place(ours: Identity, requests_mock: mockin
     assert ours.user("a/b?c") == {"id": "x"}
 
 
+def test_project_and_domains_as_service(ours: Identity, requests_mock: mocking.Mocker) -> None:
+    requests_mock.get(f"{URL}/projects/p1", json={"project": {"id": "p1"}})
+    requests_mock.get(f"{URL}/projects/p9", status_code=404, json=error(404, "no"))
+    requests_mock.get(f"{URL}/domains", json={"domains": [{"id": "default"}]})
+    assert ours.project("p1") == {"id": "p1"}
+    assert ours.domains() == [{"id": "default"}]
+    with pytest.raises(errors.NotFound):
+        ours.project("p9")
+
+
+@pytest.mark.parametrize("bad", ["", ".", ".."])
+def test_ids_that_would_leave_the_path(ours: Identity, bad: str) -> None:
+    for ask in (ours.project, ours.user, ours.user_projects):
+        with pytest.raises(errors.NotFound):
+            ask(bad)
+
+
 def test_user_missing(ours: Identity, requests_mock: mocking.Mocker) -> None:
     requests_mock.get(f"{URL}/users/u9", status_code=404, json=error(404, "no"))
     with pytest.raises(errors.NotFound):

@@ -7,7 +7,7 @@ import logging
 import pytest
 import requests
 import requests_mock as mocking
-from tests.support.keystone import URL, Keystone, error, identity, token_body
+from tests.support.keystone import ENDPOINTS, URL, Keystone, error, identity, token_body
 
 from trimaran import errors
 from trimaran.config.common import defaults
@@ -225,6 +225,8 @@ class TestEndpoint:
 
     def test_regions_of_our_catalog(self, keystone: Keystone) -> None:
         assert identity().service_regions() == ["RegionOne"]
+        assert identity().service_regions("nothing") == []
+        assert [row["type"] for row in identity().service_catalog()] == list(ENDPOINTS)
 
 
 class TestSessionFor:
