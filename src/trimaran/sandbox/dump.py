@@ -20,7 +20,7 @@ def literal(cursor: Any, value: Any) -> str:
     """A value as an SQL literal; bytes in hexadecimal, so that a dump is text."""
     if isinstance(value, bytes | bytearray):
         return f"x'{bytes(value).hex()}'" if value else "''"
-    return str(cursor.connection.literal(value))
+    return str(cursor.connection.escape(value))
 
 
 def take(cursor: Any) -> list[str]:

@@ -37,20 +37,15 @@ class Processes:
         self.run_dir = state / "run"
         self.proc = proc or Proc()
         self.lock = lock
-        # handed to this process by Popen, so it must reap them itself
-        self._children: list[subprocess.Popen[bytes]] = []
 
     def groups(self) -> dict[str, Group]:
         """What runs now, by name."""
-        self._reap()
+        _reap()
         return self.proc.groups(self.logs)
 
     def running(self, name: str) -> Group | None:
         """The running processes of a service, or None."""
         return self.groups().get(name)
-
-    def _reap(self) -> None:
-        self._children = [child for child in self._children if child.poll() is None]
 
     # -- services --------------------------------------------------------
     def start(
@@ -98,7 +93,7 @@ class Processes:
                 )
             except OSError as error:
                 raise SandboxError(f"{name} cannot be started: {error}.") from error
-        self._children.append(child)
+        _children.append(child)
         return True
 
     def stop(
@@ -193,6 +188,15 @@ class Processes:
         if check and done.returncode:
             raise SandboxError(f"A step failed ({' '.join(command[:4])}…); see the end of {log}.")
         return done.returncode
+
+
+# What this process has started and must reap itself; they outlive it, hence not held by
+# an object that may be dropped before.
+_children: list[subprocess.Popen[bytes]] = []
+
+
+def _reap() -> None:
+    _children[:] = [child for child in _children if child.poll() is None]
 
 
 def _digest(command: Sequence[str], config: Iterable[Path]) -> str:

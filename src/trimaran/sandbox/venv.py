@@ -92,7 +92,7 @@ class Environment:
         # pip downloads and unpacks one package after the other: two of them take two
         # thirds of the time of one
         with ThreadPoolExecutor(2) as pool:
-            for future in [pool.submit(half, number) for number in range(2)]:
+            for future in [pool.submit(half, number) for number in range(min(2, len(pins)))]:
                 future.result()
 
 
