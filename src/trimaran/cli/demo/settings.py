@@ -161,7 +161,7 @@ def magnum(places: Places, cloud: Mapping[str, Any], secret: str) -> str:
             "keystone_auth": _keystone(cloud, "magnum"),
             "certificates": {"cert_manager_type": "x509keypair"},
             "drivers": {"disabled_drivers": "sandbox_disabled"},
-            "trimaran": {"secret_key": secret},
+            "trimaran": {"secret_keys": secret},
         }
     )
 
