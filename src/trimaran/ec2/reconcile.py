@@ -171,7 +171,7 @@ class _Run:
         """New objects get items; what descriptions refer to gets an id."""
         references: dict[str, Reference] = {
             reference.os_id: reference
-            for reference in self.kind.references(self.ctx, self.seen.listed, self.found)
+            for reference in self._references()
             if reference.os_id not in self.seen.ids
         }
         if not self.new and not references:
@@ -196,6 +196,12 @@ class _Run:
                         alike=reference.alike,
                     )
                 )
+
+    def _references(self) -> Iterable[Reference]:
+        yield from self.kind.references(self.ctx, self.seen.listed, self.found)
+        for item in (*self.live, *self.dead):
+            if item.id not in self.pairs:
+                yield from self.kind.remembered(item)
 
     def _look_up(
         self, os_ids: Collection[str], hints: Collection[str]

@@ -181,6 +181,10 @@ class Kind(ABC):
         """Other objects whose ids the descriptions of the found ones show."""
         return ()
 
+    def remembered(self, item: Item) -> Iterable[Reference]:
+        """Other objects whose ids the description of an item without object shows."""
+        return ()
+
     def load(self, session: Session, ctx: Context, wanted: Collection[str] | None) -> list[Item]:
         """The items to begin with: those of the ids, or all of the project."""
         if wanted is None:

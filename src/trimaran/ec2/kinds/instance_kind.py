@@ -117,6 +117,7 @@ class Instances(Kind):
         data = {
             "reservation_id": body.get("OS-EXT-SRV-ATTR:reservation_id") or ids.mint_reservation(),
             "launch_index": body.get("OS-EXT-SRV-ATTR:launch_index") or 0,
+            FACTS: facts_of(body),
         }
         return NewItem("i", found.os_id, ctx.project_id, data)
 
@@ -177,6 +178,23 @@ class Instances(Kind):
                     yield Reference("ami", image, own=False, alike=ids.IMAGE_PREFIXES)
         for group in listed.get("groups") or ():
             yield Reference("sg", group["id"])
+
+    def remembered(self, item: Item) -> Iterable[Reference]:
+        image = (item.data.get(FACTS) or {}).get("os_image")
+        if image:
+            yield Reference("ami", image, own=False, alike=ids.IMAGE_PREFIXES)
+
+
+def facts_of(server: Mapping[str, Any]) -> dict[str, Any]:
+    """What is worth remembering of a server, for when it is gone."""
+    facts = {
+        "instance_type": (server.get("flavor") or {}).get("original_name"),
+        "key_name": server.get("key_name"),
+        "zone": server.get("OS-EXT-AZ:availability_zone"),
+        "launch_time": server.get("created"),
+        "os_image": os_image_of(server),
+    }
+    return {name: value for name, value in facts.items() if value}
 
 
 def rows_of(listed: Mapping[str, Any], noun: str) -> Iterable[dict[str, Any]]:

@@ -40,13 +40,22 @@ from trimaran.ec2.kinds.launch_plan import Plan, check_token, fingerprint, make_
 from trimaran.ec2.protocol.errors import EC2Error
 from trimaran.ec2.reconcile import reconcile
 from trimaran.ec2.reconcile_kind import Pair, View
-from trimaran.errors import BadRequest, Conflict, NotFound, TrimaranError, Unavailable
+from trimaran.errors import (
+    BadRequest,
+    Conflict,
+    NotFound,
+    QuotaExceeded,
+    TrimaranError,
+    Unavailable,
+)
 
 LOG = logging.getLogger(__name__)
 
 ACTION = "RunInstances"
 #: How often new ids are minted when one of them is taken.
 TRIES = 8
+#: Servers of one launch that are created at the same time.
+AT_ONCE = 8
 
 
 @dataclass(frozen=True)
@@ -167,13 +176,25 @@ def _with_groups(new: NewItem, groups: list[dict[str, str]]) -> NewItem:
 
 
 def _boot(ctx: Context, plan: Plan, items: Sequence[Item]) -> list[Boot]:
-    """Step 2, all servers in parallel; never raises for what Nova refuses."""
+    """Step 2, a few servers at a time; never raises for what Nova refuses.
+
+    It ends early when MinCount is out of reach, or when Nova says that the
+    quota is used up: what has not been tried then counts as failed.
+    """
 
     def bound(item: Item) -> Callable[[], Boot]:
         return lambda: _boot_one(ctx, plan, item)
 
-    made = gather(**{item.id: bound(item) for item in items})
-    return [made[item.id] for item in items]
+    boots: list[Boot] = []
+    for some in queries.chunks(items, AT_ONCE):
+        made = gather(**{item.id: bound(item) for item in some})
+        boots += [made[item.id] for item in some]
+        failed = [boot for boot in boots if boot.error is not None]
+        full = any(isinstance(boot.error, QuotaExceeded) for boot in failed)
+        if full or len(items) - len(failed) < plan.least:
+            boots += [Boot(item, error=failed[0].error) for item in items[len(boots) :]]
+            break
+    return boots
 
 
 def _boot_one(ctx: Context, plan: Plan, item: Item) -> Boot:

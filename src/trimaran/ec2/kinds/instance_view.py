@@ -20,6 +20,7 @@ from trimaran.ec2.kinds.instance_kind import (
     LAUNCHING,
     STAGE,
     attached_volumes,
+    facts_of,
     os_image_of,
     rows_of,
     volume_image,
@@ -82,9 +83,11 @@ class Instance:
     @property
     def image_id(self) -> str | None:
         """The image it was made from, also when that went by way of a volume."""
-        known = self.of.view.id_of(os_image_of(self.server)) or self.facts.get("image_id")
-        if known:
-            return str(known)
+        for os_id in (os_image_of(self.server), self.facts.get("os_image")):
+            if image := self.of.view.id_of(os_id):
+                return image
+        if self.facts.get("image_id"):
+            return str(self.facts["image_id"])
         for volume in self._volumes:
             if image := self.of.view.id_of(volume_image(volume)):
                 return image
@@ -100,8 +103,8 @@ class Instance:
 
     @property
     def launch_time(self) -> str | None:
-        """When it was made."""
-        return self.server.get("created") or self.facts.get("launch_time")
+        """When it was made: the time that the launch was answered with, so that it never moves."""
+        return self.facts.get("launch_time") or self.server.get("created")
 
     @cached_property
     def _volumes(self) -> list[Mapping[str, Any]]:
@@ -110,14 +113,9 @@ class Instance:
 
     def facts_now(self) -> dict[str, Any]:
         """What to remember of it for when the server is gone."""
-        now = {
-            "image_id": self.image_id,
-            "instance_type": (self.server.get("flavor") or {}).get("original_name"),
-            "key_name": self.server.get("key_name"),
-            "zone": self.zone,
-            "launch_time": self.launch_time,
-        }
-        return {**self.facts, **{name: value for name, value in now.items() if value}}
+        now = {"image_id": self.image_id, "zone": self.zone, "launch_time": self.launch_time}
+        told = {name: value for name, value in now.items() if value}
+        return {**self.facts, **facts_of(self.server), **told}
 
     def shown(self) -> dict[str, Any]:
         """The instance as boto3 shows it."""

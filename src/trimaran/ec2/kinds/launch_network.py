@@ -66,13 +66,11 @@ def _check_interfaces(ctx: Context, request: Mapping[str, Any]) -> None:
     if 0 not in indexes:
         raise unsupported("When specifying network interfaces, you must include device index 0.")
     for interface in request["NetworkInterfaces"]:
-        named = (
-            ("NetworkInterfaceId", "networkInterfaceId", "eni"),
-            ("SubnetId", "subnetId", "subnet"),
-        )
-        for field, parameter, prefix in named:
-            if interface.get(field):
-                _must_exist(ctx, ids.check_id(interface[field], parameter, prefix))
+        if interface.get("NetworkInterfaceId"):
+            given = interface["NetworkInterfaceId"]
+            _must_exist(ctx, ids.check_id(given, "networkInterfaceId", "eni"))
+        if interface.get("SubnetId"):
+            _must_exist(ctx, ids.check_id(interface["SubnetId"], "subnetId", "subnet"))
     raise unsupported("Launching with network interfaces is not supported.")
 
 
@@ -83,10 +81,8 @@ def _must_exist(ctx: Context, item_id: str) -> None:
 
 def networks(ctx: Context) -> list[Row]:
     """The networks that could serve, as Neutron lists them to the caller."""
-    rows: list[Row] = ctx.user.network.networks(
-        router__external=False, fields=["id", "name", "project_id", "shared"]
-    )
-    return list(rows)
+    fields = ["id", "name", "project_id", "shared"]
+    return list(ctx.user.network.networks(**{"router:external": False}, fields=fields))
 
 
 def choose_network(rows: Sequence[Row], project_id: str) -> str:
@@ -109,10 +105,8 @@ def choose_network(rows: Sequence[Row], project_id: str) -> str:
 
 def groups(ctx: Context) -> list[Row]:
     """The project's security groups."""
-    rows: list[Row] = ctx.user.network.security_groups(
-        project_id=ctx.project_id, fields=["id", "name"]
-    )
-    return list(rows)
+    fields = ["id", "name"]
+    return list(ctx.user.network.security_groups(project_id=ctx.project_id, fields=fields))
 
 
 def choose_groups(ctx: Context, request: Mapping[str, Any], rows: Sequence[Row]) -> list[Row]:

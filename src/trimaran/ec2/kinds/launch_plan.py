@@ -128,24 +128,19 @@ def make_plan(ctx: Context, request: Mapping[str, Any]) -> Plan:
     network = launch_network.choose_network(seen["networks"], ctx.project_id)
     groups = launch_network.choose_groups(ctx, request, seen["groups"])
     devices = block_devices(ctx, request.get("BlockDeviceMappings"), image)
-    server: dict[str, Any] = {
-        "flavorRef": flavor["id"],
-        "networks": [{"uuid": network}],
-        "security_groups": [{"name": group["id"]} for group in groups],
-        "imageRef": image["id"],
-    }
-    if any(
+    from_volume = any(
         entry.get("boot_index") == 0 and entry["destination_type"] == "volume" for entry in devices
-    ):
-        server["imageRef"] = ""
-    optional = {
-        "block_device_mapping_v2": devices,
-        "key_name": request.get("KeyName"),
-        "user_data": user_data,
-        "availability_zone": zone,
-    }
-    server |= {name: value for name, value in optional.items() if value}
-    root_is_ebs = root_is_volume(image) or server["imageRef"] == ""
+    )
+    server: dict[str, Any] = {"flavorRef": flavor["id"], "networks": [{"uuid": network}]}
+    server |= _given(
+        imageRef=None if from_volume else image["id"],
+        security_groups=[{"name": group["id"]} for group in groups],
+        block_device_mapping_v2=devices,
+        key_name=request.get("KeyName"),
+        user_data=user_data,
+        availability_zone=zone,
+    )
+    root_is_ebs = from_volume or root_is_volume(image)
     return Plan(
         least=least,
         most=most,
@@ -288,11 +283,15 @@ def _check_kernel(ctx: Context, request: Mapping[str, Any], image: Mapping[str, 
         if not asked:
             continue
         item_id = ids.check_id(asked, parameter[0].lower() + parameter[1:], prefix)
-        items = ctx.db.read(lambda s, i=item_id: queries.mapped_by_ids(s, [i]))
-        if not items or items[0].os_id != image.get(field):
+        if _os_id_of(ctx, item_id) != image.get(field):
             raise invalid_combination(
                 f"The parameter {parameter} must be the one that the image was registered with."
             )
+
+
+def _os_id_of(ctx: Context, item_id: str) -> str:
+    items = ctx.db.read(lambda s: queries.mapped_by_ids(s, [item_id]))
+    return (items[0].os_id or "") if items else ""
 
 
 def _flavor(
