@@ -40,13 +40,14 @@ class Conductor:
     Args:
         crew: its parts.
         transport: of the message bus.
+        sync_interval: seconds between two polls of a cluster.
 
     Attributes:
         runner: runs operations and periodic work.
         rpc: receives messages.
     """
 
-    def __init__(self, crew: Crew, transport: Any) -> None:
+    def __init__(self, crew: Crew, transport: Any, *, sync_interval: float = INTERVAL) -> None:
         conf = crew.conf
         self.crew = crew
         self.host = conf.host or socket.gethostname()
@@ -57,8 +58,8 @@ class Conductor:
         if conf.periodic_enable:
             self.runner.periodic(
                 "magnum.sync_cluster_status",
-                INTERVAL,
-                StatusSync(crew, self.runner),
+                sync_interval,
+                StatusSync(crew, self.runner, sync_interval),
                 leased=False,
             )
             self.runner.periodic(
@@ -106,12 +107,13 @@ class Conductor:
             raise work.Retry(CERTIFICATES_AGAIN, f"{len(left)} certificates could not be deleted")
 
 
-def build(conf: Any, transport: Any = None) -> Conductor:
+def build(conf: Any, transport: Any = None, *, sync_interval: float = INTERVAL) -> Conductor:
     """Makes a conductor; it is not started.
 
     Args:
         conf: loaded ``magnum.conf``.
         transport: shared with the API of this process; None opens one.
+        sync_interval: seconds between two polls of a cluster.
 
     Raises:
         ConfigError: the configuration cannot be used.
@@ -119,7 +121,8 @@ def build(conf: Any, transport: Any = None) -> Conductor:
     if not conf.database.connection:
         raise ConfigError("[database] connection must be set.")
     crew = Crew.from_conf(conf)
-    return Conductor(crew, transport or rpc.open_transport(conf))
+    opened = transport or rpc.open_transport(conf)
+    return Conductor(crew, opened, sync_interval=sync_interval)
 
 
 def run(conf: Any) -> None:

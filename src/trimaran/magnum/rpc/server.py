@@ -24,6 +24,8 @@ from trimaran.magnum.rpc.serializer import Serializer
 
 LOG = logging.getLogger(__name__)
 
+#: seconds until a broker that refused is asked again
+AGAIN = 10.0
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 
 
@@ -81,16 +83,13 @@ class RpcServer:
 
     def __init__(self, transport: Any, conf: Any, endpoints: Sequence[Any]) -> None:
         self.name = server_name()
-        self._server = oslo_messaging.get_rpc_server(
-            transport,
-            bus.target(conf, server=self.name),
-            [Endpoint(item) for item in endpoints],
-            executor="threading",
-            serializer=Serializer(),
-            access_policy=dispatcher.DefaultRPCAccessPolicy,
-        )
+        self._transport = transport
+        self._conf = conf
+        self._endpoints = [Endpoint(item) for item in endpoints]
+        self._server: Any = None
         self._starter = threading.Thread(target=self._start, name="rpc-start", daemon=True)
         self._started = threading.Event()
+        self._over = threading.Event()
 
     def start(self) -> None:
         """Begins to receive as soon as the broker answers; returns at once."""
@@ -111,6 +110,7 @@ class RpcServer:
         Args:
             timeout: seconds at most; what runs longer goes on in its thread.
         """
+        self._over.set()
         if not self._started.is_set():
             return
         ender = threading.Thread(target=self._stop, name="rpc-stop", daemon=True)
@@ -120,13 +120,31 @@ class RpcServer:
             LOG.warning("RPC methods still run after %s s", timeout)
 
     def _start(self) -> None:
-        try:
-            self._server.start()
-        except Exception:
-            LOG.exception("The RPC server could not be started; operations run all the same")
+        while not self._over.is_set():
+            self._server = oslo_messaging.get_rpc_server(
+                self._transport,
+                bus.target(self._conf, server=self.name),
+                self._endpoints,
+                executor="threading",
+                serializer=Serializer(),
+                access_policy=dispatcher.DefaultRPCAccessPolicy,
+            )
+            try:
+                self._server.start()
+            except Exception as problem:  # noqa: BLE001 - the library raises what its drivers raise
+                # A broker that refuses, say because a queue of that name was
+                # made with other properties, needs its operator.
+                LOG.error(
+                    "No messages are received (%s); tried again in %s s. Operations run all "
+                    "the same.",
+                    problem,
+                    AGAIN,
+                )
+                self._over.wait(AGAIN)
+                continue
+            self._started.set()
+            LOG.info("RPC server %s receives", self.name)
             return
-        self._started.set()
-        LOG.info("RPC server %s receives", self.name)
 
     def _stop(self) -> None:
         try:

@@ -11,6 +11,7 @@ import socket
 from typing import Any
 
 import oslo_messaging
+from oslo_messaging import transport as _transport
 from oslo_messaging._metrics import client as _metrics
 from oslo_messaging._tracing import client as _tracing
 from oslo_messaging.rpc import client as _client
@@ -22,6 +23,7 @@ EXCHANGE = "magnum"
 
 def prepare(conf: Any) -> None:
     """Registers the options that oslo.messaging reads from this configuration."""
+    conf.register_opts(_transport._transport_opts)
     conf.register_opts(_client._client_opts)
     conf.register_opts(_metrics.oslo_messaging_metrics, group="oslo_messaging_metrics")
     conf.register_opts(_tracing.oslo_messaging_tracing, group="oslo_messaging_tracing")

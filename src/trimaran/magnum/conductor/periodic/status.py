@@ -39,11 +39,13 @@ class StatusSync:
     Args:
         crew: the conductor's parts.
         runner: keeps the leases.
+        interval: seconds between two polls of a cluster.
     """
 
-    def __init__(self, crew: Crew, runner: work.Runner) -> None:
+    def __init__(self, crew: Crew, runner: work.Runner, interval: float = INTERVAL) -> None:
         self._crew = crew
         self._runner = runner
+        self._interval = interval
         self._calls = Calls(PARALLEL, TIMEOUT)
 
     def __call__(self) -> None:
@@ -57,7 +59,7 @@ class StatusSync:
             return [row.uuid for row in rows if row.uuid not in busy]
 
         fleet = self._crew.db.read(look)
-        share(self._runner, self._calls, PARALLEL, LEASE, fleet, INTERVAL, self._poll)
+        share(self._runner, self._calls, PARALLEL, LEASE, fleet, self._interval, self._poll)
 
     def _poll(self, uuid: str) -> None:
         crew = self._crew
