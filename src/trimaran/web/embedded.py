@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 import socket
 from collections.abc import Callable, Iterator, Sequence
@@ -113,8 +114,10 @@ def _listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
+        # create_server puts the address into strerror.
+        reason = os.strerror(error.errno) if error.errno else str(error)
         raise ConfigError(
-            f"{host} port {port} cannot be listened on ({error.strerror}); "
+            f"{host} port {port} cannot be listened on ({reason}); "
             "stop what uses it or choose another port."
         ) from None
 
