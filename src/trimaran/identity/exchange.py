@@ -108,6 +108,8 @@ def _reason(failure: Exception) -> str:
         return f"TLS failed, check the CA file: {cause}"
     if never_sent(cause):
         return "connection refused or host not found"
+    if isinstance(cause, OSError) and not isinstance(cause, requests.RequestException):
+        return str(cause)
     return f"connection broken ({type(cause).__name__})"
 
 

@@ -8,6 +8,7 @@ each first authentication and guess when Keystone is away.
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from keystoneauth1 import exceptions as ks_exceptions
@@ -106,6 +107,10 @@ def from_conf(
     if not isinstance(auth, BaseIdentityPlugin):
         raise ConfigError(f"[{group}] auth_type is missing or makes no token (use password)")
     options = conf[group]
+    for name in ("cafile", "certfile", "keyfile"):
+        path = getattr(options, name)
+        if path and not os.path.exists(path):
+            raise ConfigError(f"[{group}] {name}: there is no file {path}")
     certificate = options.certfile
     if certificate and options.keyfile:
         certificate = (certificate, options.keyfile)

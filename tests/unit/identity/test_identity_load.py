@@ -108,9 +108,22 @@ def test_tls_options(
     verify: object,
     cert: object,
 ) -> None:
-    load(tmp_path, BASE | options).service_token()
-    assert requests_mock.last_request.verify == verify
-    assert requests_mock.last_request.cert == cert
+    def there(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(there(each) for each in value)
+        return f"{tmp_path}{value}" if isinstance(value, str) and value[0] == "/" else value
+
+    for name in ("ca.pem", "c.pem", "k.pem"):
+        (tmp_path / name).touch()
+    load(tmp_path, BASE | {name: there(value) for name, value in options.items()}).service_token()
+    assert requests_mock.last_request.verify == there(verify)
+    assert requests_mock.last_request.cert == there(cert)
+
+
+@pytest.mark.parametrize("name", ["cafile", "certfile", "keyfile"])
+def test_a_missing_file_is_named(tmp_path: Any, name: str) -> None:
+    with pytest.raises(ConfigError, match=f"{name}: there is no file /none.pem"):
+        load(tmp_path, BASE | {name: "/none.pem"})
 
 
 @pytest.mark.parametrize(

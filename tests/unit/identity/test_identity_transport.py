@@ -90,6 +90,29 @@ def test_netrc_is_not_read(
     assert "Authorization" not in requests_mock.last_request.headers
 
 
+def test_proxies_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "HTTP_PROXY", "no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", "http://proxy.test:3128")
+    monkeypatch.setenv("no_proxy", "glance.test")
+    shared = transport.Transport(1)
+    for _ in range(2):
+        found = shared.merge_environment_settings(NOVA, {}, False, True, None)
+        assert found["proxies"]["http"] == "http://proxy.test:3128"
+        found["proxies"] = {}
+        none = shared.merge_environment_settings("http://glance.test/v2", {}, False, True, None)
+        assert none["proxies"] == {}
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", "/operator.pem")
+    other = transport.Transport(1)
+    assert other.merge_environment_settings(NOVA, {}, False, True, None)["verify"] == (
+        "/operator.pem"
+    )
+    assert other.merge_environment_settings(NOVA, {}, False, False, None)["verify"] is False
+    assert other.merge_environment_settings(NOVA, {}, False, "/own.pem", None)["verify"] == (
+        "/own.pem"
+    )
+
+
 def test_keystoneauth_logs_no_bodies(
     keystone: Keystone, requests_mock: mocking.Mocker, caplog: pytest.LogCaptureFixture
 ) -> None:
