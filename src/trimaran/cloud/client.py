@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import requests
 
 from trimaran import errors
+from trimaran.cloud.wire import Page, Query, Row, next_query, parameters, segment, wrap
 from trimaran.identity import Session, remote
 from trimaran.identity.auth import ServiceAuth, TokenAuth
 from trimaran.identity.exchange import exchange
-
-Row = dict[str, Any]
-Query = Mapping[str, Any]
 
 _VERSION = re.compile(r"/v\d+(\.\d+)?(/|\Z)")
 _MAXIMUM = re.compile(r"maximum is (\d+)\.(\d+)", re.IGNORECASE)
@@ -50,14 +48,6 @@ class Caller:
     region: str | None
     interface: str
     service_types: Mapping[str, str]
-
-
-@dataclass(frozen=True)
-class Page:
-    """A part of a listing; ``next`` is the query of the following part, or None."""
-
-    rows: list[Row]
-    next: dict[str, Any] | None
 
 
 class Client:
@@ -177,7 +167,7 @@ class Client:
         rows = body.get(collection)
         if not isinstance(rows, list):
             raise remote.unreachable(self._service, f"the answer has no {collection}")
-        return Page(rows, _next_query(body, collection, query))
+        return Page(rows, next_query(body, collection, query))
 
     def pages(
         self, path: str, collection: str, query: Query, *, microversion: str | None = None
@@ -262,7 +252,7 @@ class Client:
             service=self._service,
             auth=self._caller.auth,
             headers={"Accept": "application/json", **(headers or {})},
-            params=_parameters(query or {}),
+            params=parameters(query or {}),
             json=json,
             microversion=self._capped(microversion),
             microversion_service_type=self.microversion_type or self.name,
@@ -289,52 +279,6 @@ class Client:
         with self._ceilings_lock:
             self._ceilings[self._place] = ceiling
         return ceiling
-
-
-def segment(text: str) -> str:
-    """Quotes an id for a path.
-
-    Raises:
-        errors.NotFound: no id of anything ("", "..").
-    """
-    if text in ("", ".", ".."):
-        raise errors.NotFound()
-    return quote(text, safe="")
-
-
-def wrap(key: str, body: Query) -> Query:
-    """Puts the attributes of a thing under its name, unless that was done already."""
-    return body if isinstance(body.get(key), dict) else {key: body}
-
-
-def _parameters(query: Query) -> list[tuple[str, str]]:
-    pairs: list[tuple[str, str]] = []
-    for name, value in query.items():
-        if value is None:
-            continue
-        values: Collection[Any] = value if isinstance(value, list | tuple | set) else (value,)
-        pairs.extend((name, str(item)) for item in values)
-    return pairs
-
-
-def _next_query(body: Row, collection: str, query: Query) -> dict[str, Any] | None:
-    """The query of the next part: from a ``next`` member or from ``<collection>_links``.
-
-    Only the query is taken.  The rest of the link is what the service believes
-    its own address to be, and behind a proxy it is often wrong.
-    """
-    link = body.get("next")
-    if not link:
-        for entry in body.get(f"{collection}_links") or ():
-            if isinstance(entry, dict) and entry.get("rel") == "next":
-                link = entry.get("href")
-    if not isinstance(link, str) or not link:
-        return None
-    found: dict[str, list[str]] = {}
-    for name, value in parse_qsl(urlsplit(link).query, keep_blank_values=True):
-        found.setdefault(name, []).append(value)
-    # Barbican's links forget the filters of the question.
-    return {**query, **found} if found else None
 
 
 def _number(microversion: str) -> tuple[int, ...]:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from trimaran.cloud.client import Client, Query, Row, segment, wrap
+from trimaran.cloud.client import Client
+from trimaran.cloud.wire import Query, Row, segment, wrap
 
 
 class Compute(Client):

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from typing import Any, ClassVar
 
-from trimaran.cloud.client import Client, Query, Row, segment
+from trimaran.cloud.client import Client
+from trimaran.cloud.wire import Query, Row, segment
 from trimaran.identity import remote
 
 _PATCH = "application/openstack-images-v2.1-json-patch"

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 from urllib.parse import urlencode
 
-from trimaran.cloud.client import Client, Query, Row, segment
+from trimaran.cloud.client import Client
+from trimaran.cloud.wire import Query, Row, segment
 
 # Web servers in front of Neutron refuse request lines from 8 KiB on.
 _LONGEST_QUERY = 6000

@@ -31,6 +31,9 @@ BACKOFF = 1.0
 # A refusal of a token younger than this belongs to a request that was sent
 # with the token before it; throwing the new one away would start a storm.
 FRESH = 2.0
+# keystoneauth renews a token two minutes before its end.  When Keystone is away
+# just then, the old one still serves, but not for a call that may outlive it.
+_LAST_SECONDS = 10
 
 
 class TokenAuth(BaseAuthPlugin):
@@ -112,19 +115,26 @@ class ServiceAuth(BaseAuthPlugin):
         """
         with self._lock:
             if self._failed_at is not None and time.monotonic() - self._failed_at < BACKOFF:
-                raise remote.unreachable("identity", self._reason)
+                return self._old_one(remote.unreachable("identity", self._reason))
             try:
                 access = self._inner.get_access(session)
-            except ks_exceptions.ClientException as failure:
+            except (ks_exceptions.ClientException, KeyError, TypeError, ValueError) as failure:
                 self._failed_at = time.monotonic()
                 self._reason = self._explain(failure)
                 LOG.error("identity: no token for our service user: %s", self._reason)
-                raise remote.unreachable("identity", self._reason) from failure
+                return self._old_one(remote.unreachable("identity", self._reason))
             self._failed_at = None
             if access is not self._access:
                 self._access = access
                 self._minted_at = time.monotonic()
             return access
+
+    def _old_one(self, failure: remote.RemoteUnavailable) -> AccessInfo:
+        """The token that was to be renewed ahead of its end, while it lasts."""
+        old = self._inner.auth_ref
+        if old is None or old.will_expire_soon(_LAST_SECONDS):
+            raise failure
+        return old
 
     def invalidate(self) -> bool:
         """Throws the token away unless it is younger than the refusal can be.
@@ -175,7 +185,7 @@ class ServiceAuth(BaseAuthPlugin):
         """Returns our project's id."""
         return _text(self.access(session).project_id)
 
-    def _explain(self, failure: ks_exceptions.ClientException) -> str:
+    def _explain(self, failure: Exception) -> str:
         if isinstance(failure, ks_exceptions.Unauthorized):
             return (
                 f"Keystone at {self.auth_url} refuses the service user's credentials; "

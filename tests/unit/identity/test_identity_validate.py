@@ -158,6 +158,47 @@ class TestServiceToken:
         assert ours.service_token() == "long"
         assert ours.service_token() == "long"
 
+    def test_keystone_away_at_the_time_of_renewal(
+        self, keystone: Keystone, requests_mock: mocking.Mocker
+    ) -> None:
+        ours = identity()
+        answer = {"status_code": 201, "headers": {"X-Subject-Token": "old"}}
+        requests_mock.post(f"{URL}/auth/tokens", json=token_body(seconds=60), **answer)
+        ours.service_token()
+        requests_mock.post(f"{URL}/auth/tokens", exc=requests.ConnectTimeout)
+        assert [ours.service_token() for _ in range(3)] == ["old"] * 3
+        ours.service_auth.discard("old")
+        with pytest.raises(errors.Unavailable):
+            ours.service_token()
+
+    def test_an_old_token_at_its_end_is_not_used(
+        self, keystone: Keystone, requests_mock: mocking.Mocker
+    ) -> None:
+        ours = identity()
+        answer = {"status_code": 201, "headers": {"X-Subject-Token": "old"}}
+        requests_mock.post(f"{URL}/auth/tokens", json=token_body(seconds=5), **answer)
+        ours.service_token()
+        requests_mock.post(f"{URL}/auth/tokens", exc=requests.ConnectTimeout)
+        with pytest.raises(errors.Unavailable):
+            ours.service_token()
+
+    @pytest.mark.parametrize(
+        "answer",
+        [
+            {"status_code": 201, "json": token_body()},
+            {"status_code": 201, "text": "hello", "headers": {"X-Subject-Token": "s"}},
+            {"status_code": 201, "json": {}, "headers": {"X-Subject-Token": "s"}},
+            {"status_code": 300, "json": {"versions": {}}},
+            {"status_code": 404, "text": "nothing here"},
+        ],
+    )
+    def test_something_else_answers_at_the_url(
+        self, keystone: Keystone, requests_mock: mocking.Mocker, answer: dict[str, object]
+    ) -> None:
+        requests_mock.post(f"{URL}/auth/tokens", **answer)
+        with pytest.raises(errors.Unavailable):
+            identity().service_token()
+
     def test_a_wrong_password_is_tried_again_after_a_while_only(
         self, keystone: Keystone, requests_mock: mocking.Mocker, monkeypatch: pytest.MonkeyPatch
     ) -> None:
