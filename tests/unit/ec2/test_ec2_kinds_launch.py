@@ -188,7 +188,7 @@ def test_the_network_must_be_unambiguous(
     if works:
         _run(me, ami)
         chosen = openstack.creates[0]["networks"][0]["uuid"]
-        wanted = [n for n in openstack.networks if not n["name"].startswith("subnet-")][0]
+        wanted = next(n for n in openstack.networks if not n["name"].startswith("subnet-"))
         assert chosen == wanted["id"]
     else:
         assert _refused(me, ami) == "Unsupported"
