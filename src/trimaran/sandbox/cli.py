@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import click
+import pymysql
+import requests
 
 from trimaran.sandbox import describe, locks
 from trimaran.sandbox import status as state_of
 from trimaran.sandbox.down import down as stop_all
 from trimaran.sandbox.down import reset as forget_all
 from trimaran.sandbox.down import stop_commands
+from trimaran.sandbox.problem import SandboxError
 from trimaran.sandbox.processes import Processes
 from trimaran.sandbox.progress import Progress
 from trimaran.sandbox.settings import DEFAULT_BASE_PORT, EXTRAS, Settings
@@ -36,7 +39,22 @@ def state_option(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
-@click.group()
+class Commands(click.Group):
+    """A group whose commands end in one sentence also when the system refuses something."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except pymysql.Error as error:
+            raise SandboxError(f"The database server refused a step: {error}.") from error
+        except requests.RequestException as error:
+            raise SandboxError(f"A service stopped answering: {error}.") from error
+        except OSError as error:
+            place = f" ({error.filename})" if error.filename else ""
+            raise SandboxError(f"{error.strerror or error}{place}.") from error
+
+
+@click.group(cls=Commands)
 def sandbox() -> None:
     """A real small OpenStack on this machine: for the demo, the tests, the benchmarks."""
 
