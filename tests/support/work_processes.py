@@ -109,6 +109,7 @@ def share(link: Link, url: str, names: list[str], every: float) -> None:
         if not leases.names:
             break
         link.tell("took", names=sorted(leases.names))
+        time.sleep(0.02)
         leases.release()
     link.tell("end")
 

@@ -36,7 +36,7 @@ def upgrade() -> None:
         sa.Column("updated_at", sa.Double(), nullable=False),
         sa.Column("finished_at", sa.Double(), nullable=True),
         sa.PrimaryKeyConstraint("id", name="pk_work_jobs"),
-        sa.UniqueConstraint("kind", "active_key", name="uq_work_jobs_kind_active_key"),
+        sa.UniqueConstraint("active_key", "kind", name="uq_work_jobs_active_key_kind"),
     )
     schema.create_index("ix_work_jobs_due_at_kind", "work_jobs", ["due_at", "kind"])
     schema.create_index("ix_work_jobs_finished_at", "work_jobs", ["finished_at"])

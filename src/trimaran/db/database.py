@@ -13,11 +13,12 @@ pool (it also covers the one that dies a millisecond after the ping).
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from prometheus_client import Counter
@@ -76,6 +77,10 @@ class Database:
         event.listen(self.engine, "handle_error", _mark_lost)
         self._writer = self.engine.execution_options(trimaran_write=True)
         self._local = threading.local()
+        self._pool_timeout = pool_timeout
+        # SQLite has one writer, and lets the others poll for their turn with growing
+        # pauses; the threads of one process queue here instead.
+        self._turn = threading.Lock() if self.engine.dialect.name == "sqlite" else None
 
     def read(self, fn: Callable[[Session], T]) -> T:
         """Runs a unit that only reads; what it changes is refused.
@@ -143,9 +148,25 @@ class Database:
             )
         self._local.busy = True
         try:
-            return self._run(fn, engine, session_class, attempts, commit=commit)
+            with self._alone() if commit else contextlib.nullcontext():
+                return self._run(fn, engine, session_class, attempts, commit=commit)
         finally:
             self._local.busy = False
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One writing thread of this process at a time, where there is one writer at all."""
+        if self._turn is None:
+            yield
+            return
+        if not self._turn.acquire(timeout=self._pool_timeout):
+            FAILURES.labels(Fault.CONFLICT.value).inc()
+            LOG.error("Database %s: another thread writes without end", self.url_safe)
+            raise errors.Unavailable(service="database")
+        try:
+            yield
+        finally:
+            self._turn.release()
 
     def _run(
         self,

@@ -14,6 +14,7 @@ import random
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -248,7 +249,7 @@ class Runner:
         """Claims and starts what is due; returns seconds until the next look."""
         with self._lock:
             free = self._own.work_concurrency - len(self._running)
-            kinds = self._open_kinds()
+            kinds, room = self._open_kinds()
             mine = set(self._running)
         if free <= 0 or not kinds:
             return poll  # a run's end wakes us
@@ -257,7 +258,13 @@ class Runner:
             return poll if due is None else min(poll, due + 0.005)
         claimed = self._db.write(
             lambda session: work_jobs.claim(
-                session, owner=self.owner, kinds=kinds, limit=free, ttl=self._ttl, without=mine
+                session,
+                owner=self.owner,
+                kinds=kinds,
+                limit=free,
+                ttl=self._ttl,
+                room=room,
+                without=mine,
             )
         )
         for item in claimed:
@@ -265,15 +272,15 @@ class Runner:
         # Slots are left: look at once when the next job will be due.
         return 0.0 if 0 < len(claimed) < free else poll
 
-    def _open_kinds(self) -> list[str]:
-        counts: dict[str, int] = {}
-        for run in self._running.values():
-            counts[run.kind] = counts.get(run.kind, 0) + 1
-        return [
-            name
+    def _open_kinds(self) -> tuple[list[str], dict[str, int]]:
+        """The kinds that may start now, and how many of those that have a limit."""
+        counts = Counter(run.kind for run in self._running.values())
+        room = {
+            name: kind.limit - counts[name]
             for name, kind in self._kinds.items()
-            if kind.limit is None or counts.get(name, 0) < kind.limit
-        ]
+            if kind.limit is not None
+        }
+        return [name for name in self._kinds if room.get(name, 1) > 0], room
 
     def _begin(self, run: JobRun) -> None:
         kind = self._kinds[run.kind]

@@ -42,7 +42,8 @@ class Job(Base):
 
     __tablename__ = "work_jobs"
     __table_args__ = (
-        UniqueConstraint("kind", "active_key"),
+        # The kind last: an index that begins with it would tempt SQLite to read every job of it.
+        UniqueConstraint("active_key", "kind"),
         Index("ix_work_jobs_due_at_kind", "due_at", "kind"),
         Index("ix_work_jobs_finished_at", "finished_at"),
         MYSQL_TABLE,

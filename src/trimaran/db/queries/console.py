@@ -27,9 +27,17 @@ def revoke(session: Session, uuid: str, expire: int) -> None:
     upsert.insert_missing(session, RevokedToken, [row])
 
 
-def is_revoked(session: Session, uuid: str) -> bool:
-    """True when the token of this uuid was revoked; one look-up by primary key."""
-    return session.scalar(select(RevokedToken.uuid).where(RevokedToken.uuid == uuid)) is not None
+def is_revoked(session: Session, *uuids: str) -> bool:
+    """True when one of these was revoked; one look-up by primary key.
+
+    Args:
+        session: of the unit of work.
+        uuids: the token's uuid claim, and whatever else stands for the same login.
+    """
+    return (
+        session.scalar(select(RevokedToken.uuid).where(RevokedToken.uuid.in_(uuids)).limit(1))
+        is not None
+    )
 
 
 def purge_expired(session: Session) -> int:

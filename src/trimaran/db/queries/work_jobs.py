@@ -138,6 +138,7 @@ def claim(
     kinds: Collection[str],
     limit: int,
     ttl: float,
+    room: Mapping[str, int] | None = None,
     without: Collection[str] = (),
 ) -> list[Claimed]:
     """Takes jobs that are due, oldest first: queued ones, and those of dead owners.
@@ -151,6 +152,7 @@ def claim(
         kinds: that it has handlers for.
         limit: jobs at most.
         ttl: seconds of the lease.
+        room: jobs at most of certain kinds.
         without: ids that the runner still runs, whose lease ended unnoticed.
     """
     due = (
@@ -162,7 +164,13 @@ def claim(
     )
     if without:
         due = due.where(Job.id.not_in(without))
-    rows = session.execute(due).all()
+    left = dict(room or {})
+    rows = []
+    for job, age in session.execute(due):
+        if left.get(job.kind, 1) > 0:
+            rows.append((job, age))
+            if job.kind in left:
+                left[job.kind] -= 1
     if not rows:
         return []
     session.execute(

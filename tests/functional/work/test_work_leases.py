@@ -1,0 +1,254 @@
+"""Leases on each dialect, within one process."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+import sqlalchemy as sa
+from tests.support.work_processes import runner_of
+
+from trimaran import errors, work
+from trimaran.db import Database
+from trimaran.db.queries import work_leases
+
+
+@pytest.fixture
+def db(db_url: str, migrated: Callable[..., str]) -> Iterator[Database]:
+    database = Database(migrated(db_url, "console"), pool_size=3)
+    yield database
+    database.dispose()
+
+
+def test_a_lease_is_taken_renewed_and_given_back(db: Database):
+    lease = work.acquire(db, "thing", "me", 30)
+    assert lease is not None
+    assert lease.held
+    assert work.acquire(db, "thing", "you", 30) is None
+    assert work.acquire(db, "other", "you", 30) is not None
+    assert lease.renew()
+    lease.release()
+    assert not lease.held
+    assert not lease.renew()
+    with pytest.raises(errors.Unavailable):
+        lease.check()
+    again = work.acquire(db, "thing", "you", 30)
+    assert again is not None
+    lease.release()
+    assert db.read(lambda s: work_leases.show(s, "thing")).owner == "you"
+
+
+def test_an_ended_lease_is_anybodys_and_its_holder_knows(db: Database):
+    old = work.acquire(db, "thing", "old", 0.05)
+    assert old is not None
+    deadline = time.monotonic() + 10
+    while (new := work.acquire(db, "thing", "new", 30)) is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert not old.held
+    assert not old.renew()
+    old.release()
+    assert new.renew(), "the old holder took it away"
+
+
+def test_an_ended_lease_that_nobody_took_can_be_renewed(db: Database):
+    lease = work.acquire(db, "thing", "me", 0.01)
+    assert lease is not None
+    time.sleep(0.02)
+    lease.ttl = 30
+    assert lease.renew()
+    assert lease.held
+    assert work.acquire(db, "thing", "you", 30) is None
+
+
+def test_waiting_for_a_lease_has_an_end(db: Database):
+    with work.hold(db, "thing", 30):
+        begun = time.monotonic()
+        with (
+            pytest.raises(errors.Unavailable) as caught,
+            work.hold(db, "thing", 30, timeout=0.2),
+        ):
+            pytest.fail("held twice")
+        assert caught.value.service == "work"
+        assert 0.2 <= time.monotonic() - begun < 5
+    with work.hold(db, "thing", 30, timeout=5) as lease:
+        assert lease.held
+
+
+def test_a_held_lease_is_kept_alive(db: Database):
+    with work.hold(db, "thing", 1) as lease:
+        deadline = time.monotonic() + 2.2
+        while time.monotonic() < deadline:
+            assert work.acquire(db, "thing", "rival", 30) is None
+            time.sleep(0.1)
+        lease.check()
+
+
+def test_what_is_due_again_is_counted_from_the_start_and_death_does_not_count(db: Database):
+    first = work.acquire(db, "thing", "me", 30, every=60)
+    assert first is not None
+    first.release()
+    assert work.acquire(db, "thing", "me", 30, every=60) is None
+    assert work.acquire(db, "thing", "me", 30, every=0) is not None
+    dead = work.acquire(db, "mortal", "me", 0, every=60)
+    assert dead is not None
+    assert work.acquire(db, "mortal", "you", 30, every=60) is not None
+
+
+def test_many_leases_are_taken_in_few_statements(db: Database):
+    names = [f"c{n}" for n in range(900)]
+    statements: list[str] = []
+
+    def note(conn, cursor, statement, parameters, context, executemany):
+        statements.append(statement.split()[0])
+
+    db.ping()
+    sa.event.listen(db.engine, "before_cursor_execute", note)
+
+    def counted(action: Callable[[], work.Leases | bool | None]):
+        statements.clear()
+        result = action()
+        return result, [word for word in statements if word != "BEGIN"]
+
+    first, words = counted(lambda: work.acquire_many(db, names[:300], "me", 30))
+    assert len(first.names) == 300
+    assert words == ["SELECT", "INSERT", "UPDATE"]
+    rest, words = counted(lambda: work.acquire_many(db, names, "you", 30))
+    assert rest.names == frozenset(names[300:])
+    assert words == ["SELECT", "INSERT", "UPDATE"]
+    nothing, words = counted(lambda: work.acquire_many(db, names, "third", 30))
+    assert nothing.names == frozenset()
+    assert words == ["SELECT"]
+    _, words = counted(first.renew)
+    assert words == ["UPDATE"]
+    first.release(names[:10])
+    assert len(first.names) == 290
+    again, words = counted(lambda: work.acquire_many(db, names, "third", 30))
+    assert again.names == frozenset(names[:10])
+    assert words == ["SELECT", "UPDATE"]
+    sa.event.remove(db.engine, "before_cursor_execute", note)
+
+
+def test_a_share_is_limited_and_comes_again_in_its_time(db: Database):
+    names = [f"c{n}" for n in range(50)]
+    seen: set[str] = set()
+    while True:
+        share = work.acquire_many(db, names, "me", 30, limit=8, every=60)
+        if not share.names:
+            break
+        assert len(share.names) <= 8
+        assert not seen & share.names, "twice in one interval"
+        seen |= share.names
+        share.release()
+    assert seen == set(names)
+    lost = work.acquire_many(db, names, "me", 30, limit=5)
+    lost.release(done=False)
+    assert len(work.acquire_many(db, names, "me", 30, every=60).names) == 5
+
+
+def test_a_runner_keeps_shares_alive(db: Database):
+    runner = runner_of(db, ttl=1)
+    runner.start()
+    try:
+        share = runner.share(["a", "b"])
+        deadline = time.monotonic() + 2
+        while time.monotonic() < deadline:
+            assert work.acquire_many(db, ["a", "b"], "rival", 30).names == frozenset()
+            time.sleep(0.1)
+        assert share.names == {"a", "b"}
+        runner.give_up(share)
+        assert work.acquire_many(db, ["a", "b"], "rival", 30).names == {"a", "b"}
+    finally:
+        runner.stop(5)
+
+
+def test_forgotten_leases_are_deleted(db: Database):
+    held = work.acquire(db, "held", "me", 30)
+    given = work.acquire(db, "given", "me", 30)
+    assert held
+    assert given
+    given.release()
+    assert db.write(lambda s: work_leases.purge(s, after=60)) == 0
+    assert db.write(lambda s: work_leases.purge(s, after=0)) == 1
+    assert db.read(lambda s: work_leases.show(s, "held")) is not None
+    assert db.read(lambda s: work_leases.show(s, "given")) is None
+
+
+def test_a_failing_periodic_function_is_run_again(db: Database, caplog):
+    ran = threading.Semaphore(0)
+
+    def fails() -> None:
+        ran.release()
+        raise ValueError("this time")
+
+    runner = runner_of(db)
+    runner.periodic("fails", 0.1, fails)
+    runner.start()
+    try:
+        for _ in range(3):
+            assert ran.acquire(timeout=10)
+    finally:
+        runner.stop(5)
+    assert "Periodic function fails failed" in caplog.text
+
+
+def test_an_interval_is_read_at_each_turn_and_zero_is_off(db: Database, monkeypatch):
+    monkeypatch.setattr("trimaran.work.periodic.OFF", 0.05)
+    ran = threading.Semaphore(0)
+    interval = [0.0]
+    runner = runner_of(db)
+    asked = threading.Semaphore(0)
+
+    def read() -> float:
+        asked.release()
+        return interval[0]
+
+    runner.periodic("tuned", read, ran.release)
+    runner.start()
+    try:
+        for _ in range(3):
+            assert asked.acquire(timeout=10)
+        assert not ran.acquire(blocking=False)
+        interval[0] = 0.05
+        for _ in range(3):
+            assert ran.acquire(timeout=10)
+    finally:
+        runner.stop(5)
+
+
+def test_a_first_run_can_wait_for_its_interval(db: Database):
+    ran: list[float] = []
+    done = threading.Event()
+
+    def turn() -> None:
+        ran.append(time.monotonic())
+        done.set()
+
+    runner = runner_of(db)
+    begun = time.monotonic()
+    runner.periodic("later", 0.5, turn, run_at_start=False)
+    runner.start()
+    try:
+        assert done.wait(10)
+    finally:
+        runner.stop(5)
+    assert ran[0] - begun >= 0.45
+
+
+def test_each_process_runs_an_unleased_function(db: Database):
+    counts = [threading.Semaphore(0), threading.Semaphore(0)]
+    runners = []
+    for count in counts:
+        runner = runner_of(db)
+        runner.periodic("own", 0.1, count.release, leased=False)
+        runner.start()
+        runners.append(runner)
+    try:
+        for count in counts:
+            assert count.acquire(timeout=10)
+            assert count.acquire(timeout=10)
+    finally:
+        for runner in runners:
+            runner.stop(5)
