@@ -3,7 +3,8 @@
 A thread cannot be ended from outside.  A call that takes too long is left to
 itself: its place is given to another, its item is not called again before it
 comes back, and when too many hang at once nothing new is begun, so that a
-dead backend cannot eat the process.
+dead backend cannot eat the process.  Whoever asks for calls waits for them
+only so long: a slow one keeps its place, not the others.
 """
 
 from __future__ import annotations
@@ -12,8 +13,24 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call.
+
+    Attributes:
+        item: what it is about; never called twice at the same time.
+        run: the call; what it raises is logged.
+        end: called once: when the call has ended, took too long, or was not begun.
+    """
+
+    item: str
+    run: Callable[[], None]
+    end: Callable[[], None]
 
 
 class Calls:
@@ -26,11 +43,11 @@ class Calls:
     """
 
     def __init__(self, limit: int, timeout: float, *, hanging: int = 64) -> None:
-        self._limit = limit
+        self.limit = limit
         self._timeout = timeout
         self._most = hanging
         self._changed = threading.Condition()
-        self._began: dict[str, float] = {}
+        self._began: dict[str, tuple[float, Call]] = {}
         self._hanging: set[str] = set()
 
     @property
@@ -39,51 +56,62 @@ class Calls:
         with self._changed:
             return frozenset(self._hanging)
 
-    def run(self, calls: Iterable[tuple[str, Callable[[], None]]]) -> None:
-        """Makes the calls; returns when each has ended or taken too long.
+    def run(self, calls: Iterable[Call], *, patience: float) -> None:
+        """Begins calls, each as soon as there is a place for it.
 
         Args:
-            calls: item and what to call for it; what a call raises is logged.
+            calls: what to call.
+            patience: seconds to wait for the ends after the last has begun.
         """
         mine: set[str] = set()
-        for item, call in calls:
-            with self._changed:
-                while len(self._began) >= self._limit:
-                    self._wait()
-                if item in self._hanging:
-                    LOG.warning("%s: the call before has not come back yet", item)
-                    continue
-                if len(self._hanging) >= self._most:
-                    LOG.error("%d calls hang; nothing new is begun", len(self._hanging))
-                    break
-                self._began[item] = time.monotonic()
-                mine.add(item)
-            threading.Thread(
-                target=self._call, args=(item, call), name=f"call-{item[-12:]}", daemon=True
-            ).start()
+        for call in calls:
+            if self._begin(call):
+                mine.add(call.item)
+            else:
+                call.end()
+        limit = time.monotonic() + patience
         with self._changed:
-            while mine & self._began.keys():
-                self._wait()
+            while mine & self._began.keys() and (left := limit - time.monotonic()) > 0:
+                self._wait(left)
 
-    def _wait(self) -> None:
+    def _begin(self, call: Call) -> bool:
+        with self._changed:
+            while len(self._began) >= self.limit:
+                self._wait(self._timeout)
+            if call.item in self._hanging or call.item in self._began:
+                LOG.warning("%s: the call before has not come back yet", call.item)
+                return False
+            if len(self._hanging) >= self._most:
+                LOG.error("%d calls hang; nothing new is begun", len(self._hanging))
+                return False
+            self._began[call.item] = (time.monotonic(), call)
+        threading.Thread(
+            target=self._call, args=(call,), name=f"call-{call.item[-12:]}", daemon=True
+        ).start()
+        return True
+
+    def _wait(self, longest: float) -> None:
         """Waits for a change; calls that took too long lose their place."""
         now = time.monotonic()
-        late = [item for item, began in self._began.items() if now - began >= self._timeout]
-        for item in late:
-            LOG.warning("%s: no answer within %s s; left to itself", item, self._timeout)
-            del self._began[item]
-            self._hanging.add(item)
+        late = [call for began, call in self._began.values() if now - began >= self._timeout]
+        for call in late:
+            LOG.warning("%s: no answer within %s s; left to itself", call.item, self._timeout)
+            del self._began[call.item]
+            self._hanging.add(call.item)
+            call.end()
         if not late:
-            oldest = min(self._began.values())
-            self._changed.wait(max(0.01, oldest + self._timeout - now))
+            oldest = min(began for began, _ in self._began.values())
+            self._changed.wait(max(0.01, min(longest, oldest + self._timeout - now)))
 
-    def _call(self, item: str, call: Callable[[], None]) -> None:
+    def _call(self, call: Call) -> None:
         try:
-            call()
+            call.run()
         except Exception:
-            LOG.exception("%s: failed; tried again in the next cycle", item)
+            LOG.exception("%s: failed; tried again in the next cycle", call.item)
         finally:
             with self._changed:
-                self._began.pop(item, None)
-                self._hanging.discard(item)
+                in_time = self._began.pop(call.item, None) is not None
+                self._hanging.discard(call.item)
                 self._changed.notify_all()
+            if in_time:
+                call.end()

@@ -67,7 +67,6 @@ class HealthSync:
         share(
             self._runner,
             self._calls,
-            PARALLEL,
             PREFIX,
             sorted(monitors),
             self._interval(),

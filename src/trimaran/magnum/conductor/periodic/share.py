@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 
 from trimaran import work
-from trimaran.magnum.conductor.periodic.calls import Calls
+from trimaran.magnum.conductor.periodic.calls import Call, Calls
 
 #: items taken at a time for each call that may run: enough to keep all busy,
 #: few enough to leave some for the others
@@ -18,7 +19,6 @@ DUE = 0.8
 def share(
     runner: work.Runner,
     calls: Calls,
-    limit: int,
     prefix: str,
     items: Sequence[str],
     interval: float,
@@ -29,43 +29,57 @@ def share(
     Args:
         runner: keeps the leases.
         calls: runs them.
-        limit: at the same time.
         prefix: of the leases' names.
         items: of the fleet.
-        interval: seconds between two turns of an item.
+        interval: seconds between two turns of an item; also how long slow ones
+            are waited for.
         fn: what to do with one.
 
     Returns:
-        How many this conductor did.
+        How many this conductor took.
     """
     left = list(items)
     done = 0
     while left:
         leases = runner.share(
-            [prefix + item for item in left], limit=limit * AHEAD, every=interval * DUE
+            [prefix + item for item in left], limit=calls.limit * AHEAD, every=interval * DUE
         )
         taken = sorted(name.removeprefix(prefix) for name in leases.names)
         if not taken:
             return done
-        try:
-            calls.run((item, _one(leases, prefix, item, fn)) for item in taken)
-        finally:
-            runner.give_up(leases)
+        part = _Part(runner, leases, prefix, len(taken))
+        calls.run((part.call(item, fn) for item in taken), patience=interval)
         done += len(taken)
         mine = set(taken)
         left = [item for item in left if item not in mine]
     return done
 
 
-def _one(
-    leases: work.Leases, prefix: str, item: str, fn: Callable[[str], None]
-) -> Callable[[], None]:
-    def call() -> None:
-        if prefix + item not in leases.names:
-            return  # lost to another conductor while it waited for its turn
-        try:
-            fn(item)
-        finally:
-            leases.release([prefix + item])
+class _Part:
+    """Items taken together: each is given back when it is done, the heartbeat at the end."""
 
-    return call
+    def __init__(self, runner: work.Runner, leases: work.Leases, prefix: str, size: int) -> None:
+        self._runner = runner
+        self._leases = leases
+        self._prefix = prefix
+        self._left = size
+        self._lock = threading.Lock()
+
+    def call(self, item: str, fn: Callable[[str], None]) -> Call:
+        name = self._prefix + item
+
+        def run() -> None:
+            # Lost to another conductor while it waited for its turn?
+            if name in self._leases.names:
+                fn(item)
+
+        return Call(item, run, lambda: self._end(name))
+
+    def _end(self, name: str) -> None:
+        with self._lock:
+            self._left -= 1
+            last = self._left == 0
+        if last:
+            self._runner.give_up(self._leases)
+        else:
+            self._leases.release([name])

@@ -59,7 +59,7 @@ class StatusSync:
             return [row.uuid for row in rows if row.uuid not in busy]
 
         fleet = self._crew.db.read(look)
-        share(self._runner, self._calls, PARALLEL, LEASE, fleet, self._interval, self._poll)
+        share(self._runner, self._calls, LEASE, fleet, self._interval, self._poll)
 
     def _poll(self, uuid: str) -> None:
         crew = self._crew

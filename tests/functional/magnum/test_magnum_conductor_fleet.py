@@ -1,0 +1,96 @@
+"""Several conductors share the watch over a fleet; each cluster is polled once a cycle."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from tests.support.magnum_conductor import NO_BROKER, Deployment
+from tests.support.processes import Fleet
+
+from trimaran.db.queries import magnum as queries
+
+INTERVAL = 2.0
+
+
+@pytest.fixture
+def fleet() -> Iterator[Fleet]:
+    with Fleet() as started:
+        yield started
+
+
+@pytest.fixture
+def magnum(tmp_path: Path, mariadb_url: str) -> Iterator[Deployment]:
+    made = Deployment(tmp_path, mariadb_url)
+    yield made
+    made.db.dispose()
+
+
+def polls_of(magnum: Deployment, cluster: str, since: float) -> list[float]:
+    return [p["t"] for p in magnum.log("polls.log", cluster) if p["t"] >= since]
+
+
+@pytest.mark.parametrize("conductors", [1, 2, 3])
+def test_each_cluster_in_progress_is_polled_once_a_cycle(
+    magnum: Deployment, fleet: Fleet, conductors: int
+) -> None:
+    template = magnum.template()
+    clusters = [magnum.create({"sandbox_hang": "create"}, template=template) for _ in range(8)]
+    for number in range(conductors):
+        magnum.start(fleet, f"c{number}-no-broker", NO_BROKER, interval=INTERVAL)
+    magnum.until(lambda: len(magnum.log("events.log")) >= 2 * len(clusters))
+    began = time.time()
+    cycles = 4
+
+    magnum.until(
+        lambda: all(len(polls_of(magnum, c, began)) >= cycles for c in clusters), timeout=60
+    )
+
+    seconds = time.time() - began
+    for cluster in clusters:
+        times = polls_of(magnum, cluster, began)
+        # 0.8 of an interval makes a cluster due again; the rest is the clock's grain.
+        assert min(b - a for a, b in pairwise(times)) > 0.75 * INTERVAL
+        assert len(times) <= seconds / (0.8 * INTERVAL) + 1
+
+
+def test_a_dead_conductors_share_moves_to_the_others(magnum: Deployment, fleet: Fleet) -> None:
+    template = magnum.template()
+    clusters = [magnum.create({"sandbox_hang": "create"}, template=template) for _ in range(4)]
+    first = magnum.start(fleet, "one-no-broker", NO_BROKER, interval=INTERVAL)
+    magnum.until(lambda: all(polls_of(magnum, c, 0) for c in clusters))
+    magnum.start(fleet, "two-no-broker", NO_BROKER, interval=INTERVAL)
+    first.kill()
+    killed = time.time()
+
+    magnum.until(lambda: all(polls_of(magnum, c, killed) for c in clusters), timeout=60)
+
+    # Two cycles, and the time that the dead one's leases last.
+    late = max(polls_of(magnum, c, killed)[0] for c in clusters) - killed
+    assert late < 2 * INTERVAL + 2 + 1
+
+
+def test_a_slow_cluster_delays_no_other(magnum: Deployment, fleet: Fleet) -> None:
+    template = magnum.template()
+    slow = magnum.create({"sandbox_poll_sleep": "8"}, template=template)
+    magnum.start(fleet, "one-no-broker", NO_BROKER)
+    magnum.until(lambda: polls_of(magnum, slow, 0))
+    quick = magnum.create({"sandbox_polls": "1"}, template=template)
+    began = time.time()
+    magnum.until_status(quick, "CREATE_COMPLETE")
+    # One cycle for the slow one, one for itself.
+    assert time.time() - began < 6
+
+
+def test_a_heartbeat_for_each_host(magnum: Deployment, fleet: Fleet) -> None:
+    for name in ("one-no-broker", "two-no-broker"):
+        magnum.start(fleet, name, NO_BROKER)
+    rows = magnum.until(lambda: len(found := magnum.db.read(queries.list_services)) == 2 and found)
+    assert sorted((r.host, r.binary, r.report_count) for r in rows) == [
+        ("one-no-broker", "magnum-conductor", 1),
+        ("two-no-broker", "magnum-conductor", 1),
+    ]
+    assert all(row.last_seen_up is not None for row in rows)
