@@ -18,7 +18,7 @@ from trimaran.db.database import after_commit
 from trimaran.db.queries import work_jobs
 from trimaran.work import wakeups
 
-#: Runs that count, with pauses of 1, 2, 4 … 300 s between them: a little over an hour.
+#: Runs that count, with pauses of 1, 2, 4 … 300 s between them: about an hour.
 MAX_ATTEMPTS = 20
 #: Longest pause between two attempts, in seconds.
 LONGEST_PAUSE = 300.0
