@@ -74,7 +74,7 @@ def build(
         keystone_token_exp=str(token.body["expires_at"]),
         base_domains=stack.base_domains,
         endpoints=catalog.endpoints(
-            _service_catalog(parts),
+            parts.identity.service_catalog(),
             region=region,
             interface=stack.interface_type,
             prefix=stack.nginx_prefix,
@@ -86,11 +86,6 @@ def build(
         version=VERSION,
         regions=token.regions(stack.interface_type),
     )
-
-
-def _service_catalog(parts: Parts) -> list[dict[str, Any]]:
-    access = parts.identity.service_auth.access(parts.identity.service_session)
-    return list(access.service_catalog.catalog)
 
 
 def _projects(parts: Parts, token: Token) -> list[dict[str, Any]]:
