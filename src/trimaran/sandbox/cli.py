@@ -12,19 +12,11 @@ import click
 import pymysql
 import requests
 
-from trimaran.sandbox import describe, locks
+from trimaran.sandbox import api, describe
 from trimaran.sandbox import status as state_of
-from trimaran.sandbox.down import down as stop_all
-from trimaran.sandbox.down import reset as forget_all
-from trimaran.sandbox.down import stop_commands
 from trimaran.sandbox.problem import SandboxError
-from trimaran.sandbox.processes import Processes
-from trimaran.sandbox.progress import Progress
 from trimaran.sandbox.settings import DEFAULT_BASE_PORT, EXTRAS, Settings
-from trimaran.sandbox.up import up as bring_up
 from trimaran.sandbox.venv import Environment
-
-LOCK_NAME = ".lock"
 
 
 def state_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -81,25 +73,16 @@ def sandbox() -> None:
 @click.option("--console-port", type=int, help="The console's port, for the catalog.  [9998]")
 @click.option("--ec2-port", type=int, help="The EC2 API's port, for the catalog.  [8788]")
 @click.option("--magnum-port", type=int, help="The magnum API's port, for the catalog.  [9511]")
-def up(state: Path, extras: tuple[str, ...], own_servers: bool, **options: int | None) -> None:
+def up(state: Path, extras: tuple[str, ...], **options: Any) -> None:
     """Install what is missing, start what does not run, fill in what is not there."""
-    say = Progress()
-    state.mkdir(parents=True, exist_ok=True)
-    with locks.hold(state / LOCK_NAME, f"the sandbox in {state}", say) as lock:
-        settings = Settings.load(state, extras=extras, **options)
-        processes = Processes(settings.state, lock=lock)
-        bring_up(settings, processes, Environment(), say, own_servers)
+    api.up(state, extras, **options)
 
 
 @sandbox.command()
 @state_option
 def down(state: Path) -> None:
     """Stop everything that up started; the data stays."""
-    say = Progress()
-    settings = Settings.load(state)
-    processes = Processes(settings.state)
-    stop_commands(settings.path(LOCK_NAME), processes, say)
-    stop_all(processes, say)
+    api.down(state)
 
 
 @sandbox.command()
@@ -107,8 +90,7 @@ def down(state: Path) -> None:
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 def status(state: Path, as_json: bool) -> None:
     """Say what is up, since when, with how much memory; exit status 1 if something is not."""
-    settings = Settings.load(state)
-    lines = state_of.collect(settings, Processes(settings.state))
+    lines = api.lines(state)
     click.echo(json.dumps(state_of.as_dict(lines)) if as_json else state_of.table(lines))
     sys.exit(0 if all(line.up for line in lines) else 1)
 
@@ -128,10 +110,4 @@ def env(state: Path, who: str) -> None:
 @state_option
 def reset(state: Path) -> None:
     """Stop everything and forget all data; the cached environment stays."""
-    say = Progress()
-    if not state.exists():
-        say("nothing to forget")
-        return
-    with locks.hold(state / LOCK_NAME, f"the sandbox in {state}", say) as lock:
-        settings = Settings.load(state)
-        forget_all(settings, Processes(settings.state, lock=lock), Environment(), say)
+    api.reset(state)

@@ -107,7 +107,8 @@ def description(settings: Settings, venv: Environment, ids: dict[str, Any]) -> d
         ids: what seeding found or made: projects, user_ids, images, flavors, networks,
             subnets, routers, ebs.
     """
-    users = {}
+    users: dict[str, dict[str, Any]] = {}
+    roles = {user.name: list(user.roles) for user in people.USERS} | {"admin": ["admin"]}
     for name, project in user_projects().items():
         users[name] = {
             "id": ids["user_ids"][name],
@@ -115,6 +116,7 @@ def description(settings: Settings, venv: Environment, ids: dict[str, Any]) -> d
             "domain": "Default",
             "project": project,
             "project_id": ids["projects"].get(project),
+            "roles": roles[name],
         }
     ec2 = {}
     for name in people.EC2_USERS:
@@ -125,6 +127,7 @@ def description(settings: Settings, venv: Environment, ids: dict[str, Any]) -> d
             "user_id": users[name]["id"],
             "project_id": users[name]["project_id"],
         }
+    metadata = "nova-metadata" in settings.extras
     return {
         "format": 1,
         "state": str(settings.state),
@@ -136,6 +139,8 @@ def description(settings: Settings, venv: Environment, ids: dict[str, Any]) -> d
         "users": users,
         "projects": ids["projects"],
         "roles": list(people.ROLES),
+        "service_project": "service",
+        "service_users": list(people.OWN_SERVICE_USERS),
         "magnum_domain": {
             "name": people.MAGNUM_DOMAIN,
             "admin": people.MAGNUM_DOMAIN_ADMIN,
@@ -149,10 +154,12 @@ def description(settings: Settings, venv: Environment, ids: dict[str, Any]) -> d
         "networks": ids["networks"],
         "subnets": ids["subnets"],
         "routers": ids["routers"],
-        "mysql_url": settings.mysql_url,
+        "mysql_url": f"{settings.mysql_url}/",
         "amqp_url": settings.amqp_url,
         "postgresql_url": postgresql.url(settings) if "postgresql" in settings.extras else None,
+        "nova_metadata_port": settings.port("nova-metadata") if metadata else None,
         "metadata_secret": PASSWORD,
+        "openrc": {short: str(settings.path(f"openrc.{short}")) for short in SHORT_NAMES},
         "clouds_yaml": str(settings.path("clouds.yaml")),
         "venv": str(venv.path),
     }

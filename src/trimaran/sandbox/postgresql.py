@@ -42,8 +42,8 @@ def missing(settings: Settings) -> list[str]:
 
 
 def url(settings: Settings) -> str:
-    """SQLAlchemy URL of the server, no database in it."""
-    return f"postgresql+psycopg://postgres@{HOST}:{settings.postgresql_port}"
+    """SQLAlchemy URL of the server's own database, as superuser."""
+    return f"postgresql+psycopg://postgres@{HOST}:{settings.postgresql_port}/postgres"
 
 
 def place(settings: Settings) -> Place:

@@ -102,7 +102,7 @@ def test_description_is_whole_and_private(settings: Settings, venv: Environment)
     assert written["postgresql_url"] is None
     settings.extras = ("postgresql",)
     described = describe.description(settings, venv, ids())
-    assert described["postgresql_url"] == "postgresql+psycopg://postgres@127.0.0.1:17432"
+    assert described["postgresql_url"] == "postgresql+psycopg://postgres@127.0.0.1:17432/postgres"
 
 
 def test_ec2_keys_are_fixed_and_differ() -> None:
