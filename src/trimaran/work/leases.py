@@ -60,6 +60,9 @@ class Leases:
         """True while at least one of them is certainly ours."""
         return bool(self.names)
 
+    def __bool__(self) -> bool:
+        return self.held
+
     def check(self, name: str | None = None) -> None:
         """Asserts that a lease is still ours; to be called before acting upon it.
 

@@ -134,10 +134,7 @@ def test_many_leases_are_taken_in_few_statements(db: Database):
 def test_a_share_is_limited_and_comes_again_in_its_time(db: Database):
     names = [f"c{n}" for n in range(50)]
     seen: set[str] = set()
-    while True:
-        share = work.acquire_many(db, names, "me", 30, limit=8, every=60)
-        if not share.names:
-            break
+    while share := work.acquire_many(db, names, "me", 30, limit=8, every=60):
         assert len(share.names) <= 8
         assert not seen & share.names, "twice in one interval"
         seen |= share.names
