@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import uuid
 from typing import Any
 
@@ -142,6 +143,32 @@ def test_public_is_kept_both_ways_and_written_only_when_it_changes(
     image["visibility"] = "private"
     me(describe_images)
     assert stored() == (False, False, 2)
+
+
+def test_a_repair_does_not_undo_what_another_request_wrote_meanwhile(
+    openstack: OpenStack, me: Caller
+) -> None:
+    image = openstack.image(MINE)
+    [shown] = me(describe_images)["Images"]
+    image["visibility"] = "public"
+    words = {"description": "new", "is_public": False}
+
+    def write(method: str, path: str) -> None:
+        openstack.before = lambda method, path: None
+        change = threading.Thread(
+            target=lambda: me.db.write(
+                lambda s: queries.update_item(s, MINE, shown["ImageId"], data=words)
+            )
+        )
+        change.start()
+        change.join(30)
+
+    openstack.before = write
+    me(describe_images)
+    [after] = me(describe_images)["Images"]
+    assert (after["Description"], after["Public"]) == ("new", True)
+    [item] = me.db.read(lambda s: queries.items_of(s, MINE, ["ami"]))
+    assert (item.is_public, item.data) == (True, {"description": "new", "is_public": True})
 
 
 def test_what_was_deleted_in_glance_goes_with_its_tags(openstack: OpenStack, me: Caller) -> None:

@@ -168,21 +168,21 @@ def by_os_ids(session: Session, os_ids: Collection[str]) -> dict[str, Item]:
 
 
 def _insert_missing(session: Session, values: Sequence[Mapping[str, Any]]) -> None:
+    """Insert rows; one that meets a unique key changes nothing and is no error."""
     dialect = session.get_bind().dialect.name
-    for some in chunks(values, ROWS):
-        statement: Any
-        if dialect in ("mysql", "mariadb"):
-            # Not INSERT IGNORE, which would hide truncated values as well.
-            insert = mysql.insert(TABLE).values(some)
-            statement = insert.on_duplicate_key_update(id=TABLE.c.id)
-        elif dialect == "postgresql":
-            statement = postgresql.insert(TABLE).values(some).on_conflict_do_nothing()
-        else:
-            statement = sqlite.insert(TABLE).values(some).on_conflict_do_nothing()
-        session.execute(statement)
+    statement: Any
+    if dialect in ("mysql", "mariadb"):
+        # Not INSERT IGNORE, which would hide truncated values as well.
+        statement = mysql.insert(TABLE).on_duplicate_key_update(id=TABLE.c.id)
+    elif dialect == "postgresql":
+        statement = postgresql.insert(TABLE).on_conflict_do_nothing()
+    else:
+        statement = sqlite.insert(TABLE).on_conflict_do_nothing()
+    # Plain parameters, compiled once, which each driver sends in bulk.
+    session.execute(statement, values)
 
 
-def _values(item_id: str, new: NewItem) -> dict[str, Any]:
+def _values(item_id: str, new: NewItem, now: float) -> dict[str, Any]:
     return {
         "id": item_id,
         "project_id": new.project_id,
@@ -192,8 +192,8 @@ def _values(item_id: str, new: NewItem) -> dict[str, Any]:
         "kind": new.kind,
         "is_public": new.is_public,
         "version": 0,
-        "created_at": db_now(),
-        "updated_at": db_now(),
+        "created_at": now,
+        "updated_at": now,
     }
 
 
@@ -203,9 +203,9 @@ def add_items(
     """Store items, or find the ones that are there already for the same OpenStack objects.
 
     Args:
-        session: a write session; this should be its first statement, so that
-            the read after the insert sees what others committed meanwhile
-            (MySQL's snapshot begins with the first read).
+        session: a write session.  READ COMMITTED, which is what the engine has
+            on all dialects, makes the read after the insert see what others
+            committed meanwhile.
         wanted: what to store.
         mint: a new random id for a kind; asked again when an id is taken (F19).
 
@@ -223,13 +223,14 @@ def add_items(
         return []
     # One order everywhere: concurrent bulk inserts then wait for each other, not in a circle.
     order = sorted(range(len(wanted)), key=lambda index: wanted[index].os_id or wanted[index].id)
+    now = session.scalars(sa.select(db_now())).one()
     done: dict[int, Item] = {}
     for _ in range(MINTS):
         left = [index for index in order if index not in done]
         if not left:
             break
         chosen = {index: wanted[index].id or mint(wanted[index].kind) for index in left}
-        _insert_missing(session, [_values(chosen[index], wanted[index]) for index in left])
+        _insert_missing(session, [_values(chosen[index], wanted[index], now) for index in left])
         stored = by_os_ids(session, [os_id for i in left if (os_id := wanted[i].os_id)])
         plain = [chosen[index] for index in left if not wanted[index].os_id]
         named = {item.id: item for item in mapped_by_ids(session, plain)} if plain else {}
