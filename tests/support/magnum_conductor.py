@@ -80,6 +80,8 @@ class Deployment:
             "drivers": {"disabled_drivers": "sandbox_disabled"},
             "trimaran": {"work_lease_seconds": "2", "work_poll_seconds": "0.1"},
             "oslo_messaging_rabbit": {"amqp_auto_delete": "true"},
+            # Small keys are made quickly; their size is not what is tested here.
+            "x509": {"rsa_key_size": "1024"},
             "nova_client": {"region_name": "RegionOne"},
             "keystone_authtoken": {
                 "auth_type": "password",

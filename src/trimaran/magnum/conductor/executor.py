@@ -11,7 +11,7 @@ from trimaran import errors, work
 from trimaran.db.models import work as states
 from trimaran.db.queries import magnum as queries
 from trimaran.db.queries import work_jobs
-from trimaran.magnum.conductor.crew import Crew
+from trimaran.magnum.conductor.crew import Crew, infrastructure
 from trimaran.magnum.conductor.handlers import HANDLERS
 from trimaran.magnum.conductor.operation import Operation, told
 from trimaran.magnum.objects import Cluster
@@ -54,7 +54,12 @@ class Executor:
             if operation is None:
                 LOG.info("%s: cluster %s is gone", job.kind, uuid)
                 return
-            HANDLERS[operation.name](operation)
+            try:
+                HANDLERS[operation.name](operation)
+            except errors.TrimaranError as problem:
+                if infrastructure(problem):
+                    raise
+                operation.refused(problem)
 
     def _operation(self, job: work.JobRun) -> Operation | None:
         payload = job.payload

@@ -45,6 +45,8 @@ KNOWN: dict[str, type[errors.TrimaranError]] = {
     "PolicyNotAuthorized": errors.Forbidden,
     "ResourceLimitExceeded": errors.QuotaExceeded,
     "CertificateStorageException": errors.TrimaranError,
+    # What a driver said, or a text of ours.
+    "MagnumException": errors.TrimaranError,
 }
 
 #: ours → upstream's class where the error names none

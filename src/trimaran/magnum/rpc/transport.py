@@ -43,6 +43,15 @@ def open_transport(conf: Any, url: str | None = None) -> Any:
     return oslo_messaging.get_rpc_transport(conf, url=url)
 
 
+def open_embedded_transport(conf: Any) -> Any:
+    """Opens the transport of a process that is API and conductor at once.
+
+    Messages stay in the process unless the operator set ``transport_url``.
+    """
+    prepare(conf)
+    return open_transport(conf, None if _chosen(conf, "transport_url") else "fake://")
+
+
 def open_notification_transport(conf: Any) -> Any:
     """Opens the transport for notifications: its own URL where one is set (F-57)."""
     prepare(conf)
@@ -51,12 +60,13 @@ def open_notification_transport(conf: Any) -> Any:
 
 def exchange(conf: Any) -> str:
     """Returns the exchange: upstream's default unless the operator names another."""
-    try:
-        place = conf.get_location("control_exchange")
-    except (AttributeError, ValueError, KeyError):
-        return EXCHANGE
-    user = place is not None and place.location.name in ("user", "command_line", "set_override")
-    return str(conf.control_exchange) if user else EXCHANGE
+    return str(conf.control_exchange) if _chosen(conf, "control_exchange") else EXCHANGE
+
+
+def _chosen(conf: Any, name: str) -> bool:
+    """Whether the operator set an option, rather than its default."""
+    place = conf.get_location(name)
+    return place is not None and place.location.name in ("user", "command_line", "set_override")
 
 
 def target(conf: Any, server: str | None = None) -> Any:
