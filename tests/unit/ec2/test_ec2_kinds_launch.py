@@ -282,8 +282,10 @@ def test_servers_that_are_still_going_after_an_undo_are_not_shown(
     openstack.before = lambda method, path: (
         openstack.fail.update({"servers/": 500}) if method == "DELETE" else None
     )
+    tags = [{"ResourceType": "instance", "Tags": [{"Key": "k", "Value": "v"}]}]
     with pytest.raises(EC2Error):
-        _run(me, ami, MinCount=2, MaxCount=2)
+        _run(me, ami, MinCount=2, MaxCount=2, TagSpecifications=tags)
+    assert me(describe_tags)["Tags"] == []
     openstack.before, openstack.fail = (lambda method, path: None), {}
     assert len(openstack.servers) == 1
     assert instances_of(me(describe_instances)) == []

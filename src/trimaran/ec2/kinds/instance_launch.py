@@ -270,6 +270,8 @@ def _undo(ctx: Context, plan: Plan, reservation_id: str, boots: Sequence[Boot]) 
                 session, ctx.project_id, boot.item.id, data=data, os_id=boot.os_id or None
             )
         queries.delete_items(session, ctx.project_id, drop)
+        hidden = [boot.item.id for boot in hide]
+        tag_queries.delete_tags(session, ctx.project_id, hidden, None)
         if plan.token:
             token_queries.drop_token(session, ctx.project_id, ACTION, plan.token, reservation_id)
 
