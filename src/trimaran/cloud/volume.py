@@ -72,6 +72,10 @@ class Volume(Client):
         """Returns one volume type."""
         return self._one("types", "volume_type", type_id)
 
+    def type_encryption(self, type_id: str) -> Row:
+        """Returns how a volume type encrypts (administrators); {} when it does not."""
+        return self.json("GET", f"types/{segment(type_id)}/encryption")
+
     def backups(self, **query: Any) -> list[Row]:
         """Returns all backups with details."""
         return self.all("backups/detail", "backups", query)

@@ -1,0 +1,149 @@
+"""Volumes as the reconciliation engine sees them: what Cinder lists to the caller.
+
+Beside its id an item holds what EC2 says and Cinder does not know, in its blob:
+
+``stage``/``draft``
+    the volume is being made; the draft stands in for Cinder's JSON until then;
+``attached``
+    by server: the instance's id, the device name that was asked for, and
+    whether the volume dies with the instance (see `volume_attachments`);
+``modification``
+    the last ModifyVolume; ``snapshot_id``, ``type``, ``client_token``: see
+    `volume_create`.
+
+What no longer agrees with Cinder is repaired as it is seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from trimaran.db.queries.ec2 import Item, NewItem
+from trimaran.ec2 import ids
+from trimaran.ec2.context import Context
+from trimaran.ec2.kinds import volume_states as states
+from trimaran.ec2.kinds.volume_modification import finished
+from trimaran.ec2.reconcile_kind import Fate, Found, Kind, Reference, Selection, Thunks
+from trimaran.errors import NotFound
+
+#: Up to so many volumes are asked for one by one; more are read with the whole listing.
+FEW = 6
+
+STAGE = "stage"
+MAKING = "making"
+DRAFT = "draft"
+ATTACHED = "attached"
+
+_OWNER = "os-vol-tenant-attr:tenant_id"
+
+
+class Volumes(Kind):
+    """The volumes of the caller's project."""
+
+    prefixes = ("vol",)
+
+    def listings(self, ctx: Context, selection: Selection | None) -> Thunks:
+        cinder = ctx.user.volume
+        if selection is None or len(selection) > FEW:
+            return {"volumes": cinder.volumes}
+        thunks: dict[str, Callable[[], Any]] = {
+            f"volumes:{item.id}": _named(ctx, item.id) for item in selection.waiting
+        }
+        return thunks | {f"volume:{os_id}": _one(ctx, os_id) for os_id in selection.os_ids}
+
+    def found(self, ctx: Context, listed: Mapping[str, Any]) -> list[Found]:
+        return [
+            Found("vol", row["id"], row, hint=hint(row.get("name"), "vol"))
+            for row in rows_of(listed, "volume")
+            # An administrator is shown other projects' volumes when asking for one by its id.
+            if row.get(_OWNER, ctx.project_id) == ctx.project_id
+        ]
+
+    def new_item(self, ctx: Context, found: Found) -> NewItem:
+        return NewItem("vol", found.os_id, ctx.project_id)
+
+    def repair(self, ctx: Context, item: Item, found: Found) -> Mapping[str, Any]:
+        data = dict(item.data)
+        if item.os_id is None or STAGE in data:
+            data = made(data)
+        noted = data.get(ATTACHED) or {}
+        kept = _kept(noted, found.body)
+        if kept != noted:
+            data[ATTACHED] = kept
+        data |= finished(ctx, data, found.body)
+        return {"data": data} if data != item.data else {}
+
+    def fate(self, ctx: Context, item: Item) -> Fate:
+        return fate_of_making(ctx, item)
+
+    def references(
+        self, ctx: Context, listed: Mapping[str, Any], found: Sequence[Found]
+    ) -> Iterable[Reference]:
+        for thing in found:
+            if source := thing.body.get("snapshot_id"):
+                # It may be gone: a mapping, which no describe of snapshots takes for its own.
+                yield Reference("snap", source, own=False)
+
+
+def fate_of_making(ctx: Context, item: Item) -> Fate:
+    """An item without object is kept while its object may still come."""
+    waits = item.os_id is None and item.data.get(STAGE) == MAKING
+    young = item.age is not None and item.age < ctx.conf.trimaran.launch_deadline_seconds
+    return Fate.KEEP if waits and young else Fate.DELETE
+
+
+def made(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The blob of an item whose object is there."""
+    return {name: value for name, value in data.items() if name not in (STAGE, DRAFT)}
+
+
+def rows_of(listed: Mapping[str, Any], noun: str) -> Iterable[dict[str, Any]]:
+    """The rows of a kind in what was listed, each once: whole listings and single objects."""
+    rows: dict[str, dict[str, Any]] = {}
+    for name, result in listed.items():
+        if name == f"{noun}s" or name.startswith(f"{noun}s:"):
+            rows |= {row["id"]: row for row in result}
+        elif name.startswith(f"{noun}:") and result is not None:
+            rows[result["id"]] = result
+    return rows.values()
+
+
+def hint(name: Any, prefix: str) -> str:
+    """The id that an object was made for: its name, while nobody renames it."""
+    return name if isinstance(name, str) and ids.is_id(name, [prefix]) else ""
+
+
+def attachments(volume: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Cinder's attachments of a volume by server."""
+    return {
+        row["server_id"]: row for row in volume.get("attachments") or () if row.get("server_id")
+    }
+
+
+def _kept(noted: Mapping[str, Any], volume: Mapping[str, Any]) -> dict[str, Any]:
+    """The notes on attachments that are there or coming, each bound to its attachment."""
+    there = attachments(volume)
+    coming = states.status_of(volume) in states.ATTACHING
+    kept = {}
+    for server, note in noted.items():
+        row = there.get(server)
+        if row is None and coming:
+            kept[server] = note
+        elif row is not None and note.get("attachment") in (None, row.get("attachment_id")):
+            kept[server] = {**note, "attachment": row.get("attachment_id")}
+    return kept
+
+
+def _one(ctx: Context, os_id: str) -> Callable[[], dict[str, Any] | None]:
+    def read() -> dict[str, Any] | None:
+        try:
+            return ctx.user.volume.volume(os_id)
+        except NotFound:
+            return None
+
+    return read
+
+
+def _named(ctx: Context, item_id: str) -> Callable[[], list[dict[str, Any]]]:
+    return lambda: ctx.user.volume.volumes(name=item_id)
