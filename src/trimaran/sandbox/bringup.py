@@ -28,14 +28,12 @@ from trimaran.sandbox.processes import Processes
 from trimaran.sandbox.progress import Progress
 from trimaran.sandbox.seed import compute, identity, image, network
 from trimaran.sandbox.seed.rest import Api
-from trimaran.sandbox.services import Services
+from trimaran.sandbox.services import Services, identity_ready
 from trimaran.sandbox.settings import DAEMONS, Settings
 from trimaran.sandbox.venv import Environment
 
 # The data of services that is worth nothing without their databases
 _WITH_DATABASES = ("glance", "volumes", "nova", "cinder", "conversion", "keystone")
-# These two need no Keystone to start
-_EARLY_DAEMONS = ("nova-conductor", "nova-scheduler")
 
 
 def up(
@@ -143,15 +141,18 @@ def _start(
             if api.split("-")[0] == service:
                 started = services.start_api(api)
                 waiting[api] = pool.submit(services.wait_api, api, started)
-        if service == "nova":
-            fresh.update(name for name in _EARLY_DAEMONS if services.start_daemon(name))
+        for daemon in DAEMONS:
+            if daemon.split("-")[0] == service and services.start_daemon(daemon):
+                fresh.add(daemon)
 
+    gate = identity_ready(settings)
+    gate.unlink(missing_ok=True)
     databases.ensure(ready)
     waiting.pop("keystone").result()
     ids: dict[str, Any] = identity.seed(settings)
-    fresh.update(
-        name for name in DAEMONS if name not in _EARLY_DAEMONS and services.start_daemon(name)
-    )
+    gate.touch()
+    if not databases.seeded():
+        databases.keep_identity()
     for future in waiting.values():
         future.result()
     ids |= _seed(settings, processes, ids, bool(fresh), say)

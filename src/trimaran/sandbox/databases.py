@@ -8,14 +8,18 @@ half-made and starts over.
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 import time
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from trimaran.sandbox import dump, mariadb
 from trimaran.sandbox.processes import Processes
 from trimaran.sandbox.progress import Progress
+from trimaran.sandbox.seed import identity, people
 from trimaran.sandbox.services import service_environment
 from trimaran.sandbox.settings import DAEMONS, DATABASES, LIB, REGION, Settings, pins_digest
 from trimaran.sandbox.venv import Environment
@@ -88,6 +92,10 @@ class Databases:
                 steps.pop(service, None)
         return steps
 
+    def seeded(self) -> bool:
+        """Whether an ``up`` has gone to its end before."""
+        return SEEDED in self.done()
+
     def lost(self) -> bool:
         """Whether a database is gone that others refer to by now."""
         steps = self.done()
@@ -130,8 +138,8 @@ class Databases:
     def _make(self, service: str, keep: bool) -> None:
         begin = time.monotonic()
         names = DATABASES[service]
-        cache = self.venv.root / "schema" / f"{service}-{SCHEMA_FORMAT}.json"
-        kept = None if keep else dump.load(cache)
+        cache = self._cache(service)
+        kept = None if keep else self._kept(service)
         with mariadb.connect(self.settings.mysql_port) as cursor:
             for name in map(self.settings.database, names):
                 if not keep:
@@ -149,6 +157,23 @@ class Databases:
                 dump.save(cache, {name: self._dump(name) for name in names})
         self._adjust(service)
         self.say(f"database of {service} {how} ({time.monotonic() - begin:.0f} s)")
+
+    def _cache(self, what: str) -> Path:
+        return self.venv.root / "schema" / f"{what}-{SCHEMA_FORMAT}.json"
+
+    def _kept(self, service: str) -> dict[str, list[str]] | None:
+        seeded = dump.load(self._cache(_seeded_identity())) if service == "keystone" else None
+        return seeded or dump.load(self._cache(service))
+
+    def keep_identity(self) -> None:
+        """Keep Keystone's database with the people and the catalog in it.
+
+        Without credentials, which are encrypted with the keys of one sandbox.
+        """
+        cache = self._cache(_seeded_identity())
+        if not cache.exists():
+            with self._open("keystone") as cursor:
+                dump.save(cache, {"keystone": dump.take(cursor, without_rows=["credential"])})
 
     def _open(self, name: str):  # type: ignore[no-untyped-def]
         return mariadb.connect(self.settings.mysql_port, self.settings.database(name))
@@ -172,12 +197,20 @@ class Databases:
                         [settings.database_url(database), queue, name],
                     )
         elif service == "keystone":
+            urls = [(kind, url) for kind, _, url in identity.catalog(settings)]
             with self._open("keystone") as cursor:
-                cursor.execute(
-                    "UPDATE endpoint SET url = %s WHERE service_id IN "
-                    "(SELECT id FROM service WHERE type = 'identity')",
-                    [settings.auth_url],
-                )
+                for kind, url in [("identity", settings.auth_url), *urls]:
+                    cursor.execute(
+                        "UPDATE endpoint SET url = %s WHERE service_id IN "
+                        "(SELECT id FROM service WHERE type = %s)",
+                        [url, kind],
+                    )
+
+
+def _seeded_identity() -> str:
+    """The name of the cache of what the present code seeds."""
+    code = [inspect.getsource(module).encode() for module in (people, identity)]
+    return f"keystone-seeded-{hashlib.sha256(b''.join(code)).hexdigest()[:12]}"
 
 
 def migrate(service: str, settings: Settings, processes: Processes, venv: Environment) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,19 @@ def literal(cursor: Any, value: Any) -> str:
     return str(cursor.connection.escape(value))
 
 
-def take(cursor: Any) -> list[str]:
-    """The statements that make the cursor's database again, tables and rows."""
+def take(cursor: Any, without_rows: Collection[str] = ()) -> list[str]:
+    """The statements that make the cursor's database again, tables and rows.
+
+    Args:
+        without_rows: tables to make empty.
+    """
     cursor.execute("SHOW FULL TABLES WHERE Table_type = 'BASE TABLE'")
     statements = []
     for table, _ in cursor.fetchall():
         cursor.execute(f"SHOW CREATE TABLE `{table}`")
         statements.append(cursor.fetchone()[1])
+        if table in without_rows:
+            continue
         cursor.execute(f"SELECT * FROM `{table}`")
         columns = ", ".join(f"`{column[0]}`" for column in cursor.description)
         rows = [f"({', '.join(literal(cursor, v) for v in row)})" for row in cursor.fetchall()]

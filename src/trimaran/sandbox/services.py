@@ -13,6 +13,11 @@ from trimaran.sandbox.settings import HOST, LIB, Settings
 from trimaran.sandbox.venv import Environment
 
 
+def identity_ready(settings: Settings) -> Path:
+    """The file whose presence lets the daemons go on: Keystone answers and knows them."""
+    return settings.path("run", "identity-ready")
+
+
 def service_environment(settings: Settings, venv: Environment, service: str) -> dict[str, str]:
     """The environment variables of a service's processes."""
     env = clean_environment()
@@ -28,6 +33,7 @@ def service_environment(settings: Settings, venv: Environment, service: str) -> 
         OS_PLACEMENT_CONFIG_DIR=str(settings.path("etc", "placement")),
         OS_NEUTRON_CONFIG_FILES=str(settings.config_file("neutron")),
         OS_NOVA_CONFIG_FILES=f"{venv.etc('nova', 'api-paste.ini')};{settings.config_file('nova')}",
+        SANDBOX_IDENTITY_READY=str(identity_ready(settings)),
         SANDBOX_PASTE=str(venv.etc("barbican", "barbican-api-paste.ini")),
     )
     if service == "barbican":

@@ -55,12 +55,12 @@ SERVER_OFFSETS = {"mariadb": 306, "postgresql": 432, "rabbitmq": 567, "epmd": 56
 # the port on which Erlang nodes talk to each other, and rabbitmqctl to the broker
 AMQP_DISTRIBUTION_OFFSET = 568
 
-# In the order of the time their migrations take, longest first.
+# Keystone first, because everything waits for it; then by the time the migrations take.
 DATABASES: dict[str, tuple[str, ...]] = {
+    "keystone": ("keystone",),
     "neutron": ("neutron",),
     "nova": ("nova_api", "nova", "nova_cell0"),
     "cinder": ("cinder",),
-    "keystone": ("keystone",),
     "glance": ("glance",),
     "barbican": ("barbican",),
     "placement": ("placement",),

@@ -23,6 +23,11 @@ def cinder(settings: Settings, venv: Environment) -> Sections:
         "glance_api_servers": settings.url("glance"),
         "enable_force_upload": "true",
         "report_interval": 5,
+        # the scheduler knows a back end only after its first report of capacity, and
+        # loses the one that is sent before it listens
+        "periodic_interval": 5,
+        "periodic_fuzzy_delay": 0,
+        "backend_stats_polling_interval": 5,
         "quota_volumes": 2000,
         "quota_snapshots": 2000,
         "quota_gigabytes": 100000,

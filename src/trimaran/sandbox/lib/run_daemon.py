@@ -9,6 +9,7 @@ that an ordinary user could not make.
 import importlib
 import os
 import sys
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -16,6 +17,12 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 def in_process(*contexts):
     for context in contexts:
         context.set_client_mode(False)
+
+
+def wait_for_identity():
+    """Wait until the users are there: what is imported by then need not be waited for."""
+    while not os.path.exists(os.environ["SANDBOX_IDENTITY_READY"]):
+        time.sleep(0.1)
 
 
 def nova(daemon):
@@ -32,6 +39,7 @@ def nova(daemon):
     service.serve = lambda server, workers=None, no_fork=False: stock(
         server, workers=1, no_fork=True
     )
+    wait_for_identity()
     command.main()
 
 
@@ -44,12 +52,14 @@ def cinder_volume():
 
     service.process_launcher = lambda: oslo_service.ServiceLauncher(cfg.CONF)
     in_process(privsep.sys_admin_pctxt, privileged.default)
+    wait_for_identity()
     volume.main()
 
 
 def cinder_scheduler():
     from cinder.cmd import scheduler
 
+    wait_for_identity()
     scheduler.main()
 
 

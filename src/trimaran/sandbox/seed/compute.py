@@ -46,7 +46,7 @@ def flavors(api: Api) -> dict[str, str]:
 def wait_for_daemons(
     api: Api, alive: Callable[[], set[str]], seconds: float = 240.0, pause: float = 0.2
 ) -> None:
-    """Wait until every daemon takes calls, has reported, and the compute host has room.
+    """Wait until every daemon takes calls, has reported, and there is room for servers and volumes.
 
     The queues come first: an API that calls a daemon which has no queue yet loses the
     call, and waits a minute for the answer.
@@ -63,6 +63,7 @@ def wait_for_daemons(
         amqp.without_consumer(settings.amqp_port, settings.amqp_vhost, QUEUES)
         or _not_reported(api)
         or _without_room(api)
+        or _without_pool(api)
     ):
         if dead := set(DAEMONS) - alive():
             raise SandboxError(f"{', '.join(sorted(dead))} ended; see the log directory.")
@@ -83,3 +84,8 @@ def _not_reported(api: Api) -> set[str]:
 def _without_room(api: Api) -> set[str]:
     found = api.get("placement", "/resource_providers?resources=VCPU:1")["resource_providers"]
     return set() if found else {"the inventory of the compute host"}
+
+
+def _without_pool(api: Api) -> set[str]:
+    found = api.get("cinder", "/scheduler-stats/get_pools")["pools"]
+    return set() if found else {"the capacity of the volume back end"}

@@ -159,10 +159,14 @@ def _disk() -> bytes:
 
 
 def _find(api: Api, kind: str, name: str) -> str | None:
-    for entry in api.get("cinder", f"/{kind}?name={name}")[kind]:
-        if api.get("cinder", f"/{kind}/{entry['id']}")[kind[:-1]]["status"] != "error":
-            return str(entry["id"])
-    return None
+    found = None
+    for entry in api.get("cinder", f"/{kind}/detail?name={name}")[kind]:
+        if entry["status"] == "error":
+            # of an earlier run
+            api.call("DELETE", "cinder", f"/{kind}/{entry['id']}")
+        else:
+            found = str(entry["id"])
+    return found
 
 
 def _wait(api: Api, kind: str, ident: str, seconds: float = 120.0) -> None:
