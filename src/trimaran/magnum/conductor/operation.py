@@ -130,7 +130,7 @@ class Operation:
         """
         if infrastructure(problem) or isinstance(problem, work.Retry):
             raise problem
-        reason = str(problem) or type(problem).__name__
+        reason = reason_of(problem)
         LOG.error(
             "%s of cluster %s failed: %s",
             self.name,
@@ -176,6 +176,17 @@ class Operation:
         self.note("done", write, token=None)
 
 
+def reason_of(problem: Exception) -> str:
+    """Returns what is written into ``status_reason``.
+
+    An error of the cloud brings the service's own words, which its user would
+    have seen as well when asking the service directly.
+    """
+    said = getattr(problem, "remote_message", None)
+    text = str(problem) or type(problem).__name__
+    return f"{text.rstrip('.')}: {said}" if said else text
+
+
 def told(problem: Exception) -> dict[str, Any]:
     """Returns an error as a job keeps it, for a caller that waits for the outcome."""
     if isinstance(problem, errors.TrimaranError):
@@ -184,4 +195,4 @@ def told(problem: Exception) -> dict[str, Any]:
             "code": problem.code,
             "message": problem.message,
         }
-    return {"status": 500, "code": None, "message": str(problem)}
+    return {"status": 500, "code": None, "message": reason_of(problem)}
