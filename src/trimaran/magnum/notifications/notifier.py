@@ -7,13 +7,12 @@ import socket
 import uuid
 from typing import Any
 
-import oslo_messaging
-
 from trimaran.errors import TrimaranError
 from trimaran.magnum.context import RequestContext
 from trimaran.magnum.notifications.cadf import payload
 from trimaran.magnum.objects import Cluster
 from trimaran.magnum.rpc import open_notification_transport
+from trimaran.magnum.rpc.threads import oslo_messaging
 
 LOG = logging.getLogger(__name__)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-# First: it decides how the libraries below are loaded.
-from trimaran.magnum.rpc import threads  # isort: skip
 from trimaran.magnum.rpc.client import ConductorClient
 from trimaran.magnum.rpc.server import RpcServer
 from trimaran.magnum.rpc.transport import (
@@ -18,5 +16,4 @@ __all__ = [
     "open_embedded_transport",
     "open_notification_transport",
     "open_transport",
-    "threads",
 ]

@@ -16,14 +16,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import oslo_messaging
-
 from trimaran.errors import Unavailable
 from trimaran.magnum.context import RequestContext
 from trimaran.magnum.objects import Certificate, Cluster, ClusterTemplate, NodeGroup
 from trimaran.magnum.rpc import faults
 from trimaran.magnum.rpc import transport as bus
 from trimaran.magnum.rpc.serializer import Serializer
+from trimaran.magnum.rpc.threads import oslo_messaging
 from trimaran.policy import Context
 
 LOG = logging.getLogger(__name__)

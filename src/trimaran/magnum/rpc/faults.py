@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import oslo_messaging
-
 from trimaran import errors
+from trimaran.magnum.rpc.threads import oslo_messaging
 
 MODULE = "magnum.common.exception"
 

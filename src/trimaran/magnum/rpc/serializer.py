@@ -5,11 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-import oslo_messaging
-
 from trimaran.magnum.context import RequestContext
 from trimaran.magnum.objects import MagnumObject
 from trimaran.magnum.rpc import envelope
+from trimaran.magnum.rpc.threads import oslo_messaging
 
 
 class Serializer(oslo_messaging.Serializer):

@@ -14,13 +14,11 @@ import threading
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-import oslo_messaging
-from oslo_messaging.rpc import dispatcher
-
 from trimaran.errors import TrimaranError
 from trimaran.magnum.rpc import faults
 from trimaran.magnum.rpc import transport as bus
 from trimaran.magnum.rpc.serializer import Serializer
+from trimaran.magnum.rpc.threads import oslo_messaging
 
 LOG = logging.getLogger(__name__)
 
@@ -127,7 +125,7 @@ class RpcServer:
                 self._endpoints,
                 executor="threading",
                 serializer=Serializer(),
-                access_policy=dispatcher.DefaultRPCAccessPolicy,
+                access_policy=oslo_messaging.DefaultRPCAccessPolicy,
             )
             try:
                 self._server.start()

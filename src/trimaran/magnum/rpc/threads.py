@@ -12,8 +12,7 @@ import contextlib
 import importlib
 import sys
 from collections.abc import Iterator
-
-_LIBRARIES = ("oslo_utils.eventletutils", "futurist", "oslo_service.backend", "oslo_messaging")
+from typing import Any
 
 
 @contextlib.contextmanager
@@ -28,15 +27,22 @@ def _without_eventlet() -> Iterator[None]:
         del sys.modules["eventlet"]
 
 
-def load() -> None:
-    """Imports the libraries; once is enough."""
+def load() -> Any:
+    """Imports the libraries.
+
+    Returns:
+        oslo.messaging; every module here takes it from this one, so that
+        nobody imports it in another way first.
+    """
     with _without_eventlet():
-        for name in _LIBRARIES:
-            module = importlib.import_module(name)
-            if name == "oslo_service.backend":
-                # Raises when the process has chosen a backend already.
-                with contextlib.suppress(Exception):
-                    module.init_backend(module.BackendType.THREADING)
+        for name in ("oslo_utils.eventletutils", "futurist"):
+            importlib.import_module(name)
+        backend = importlib.import_module("oslo_service.backend")
+        # Raises when the process has chosen a backend already.
+        with contextlib.suppress(Exception):
+            backend.init_backend(backend.BackendType.THREADING)
+        import oslo_messaging
+    return oslo_messaging
 
 
-load()
+oslo_messaging = load()

@@ -10,23 +10,20 @@ import contextlib
 import socket
 from typing import Any
 
-import oslo_messaging
-from oslo_messaging import transport as _transport
-from oslo_messaging._metrics import client as _metrics
-from oslo_messaging._tracing import client as _tracing
-from oslo_messaging.rpc import client as _client
-
 from trimaran.errors import Unavailable
+from trimaran.magnum.rpc.threads import oslo_messaging
 
 EXCHANGE = "magnum"
 
 
 def prepare(conf: Any) -> None:
     """Registers the options that oslo.messaging reads from this configuration."""
-    conf.register_opts(_transport._transport_opts)
-    conf.register_opts(_client._client_opts)
-    conf.register_opts(_metrics.oslo_messaging_metrics, group="oslo_messaging_metrics")
-    conf.register_opts(_tracing.oslo_messaging_tracing, group="oslo_messaging_tracing")
+    metrics = oslo_messaging._metrics.client
+    tracing = oslo_messaging._tracing.client
+    conf.register_opts(oslo_messaging.transport._transport_opts)
+    conf.register_opts(oslo_messaging.rpc.client._client_opts)
+    conf.register_opts(metrics.oslo_messaging_metrics, group="oslo_messaging_metrics")
+    conf.register_opts(tracing.oslo_messaging_tracing, group="oslo_messaging_tracing")
 
 
 def open_transport(conf: Any, url: str | None = None) -> Any:
