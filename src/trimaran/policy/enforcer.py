@@ -216,9 +216,9 @@ class Enforcer:
         self._warn(merged, referred)
         self._oslo.set_rules(dict(referred), overwrite=True, use_conf=False)
         tests = {name: compiler.compile_check(tree) for name, tree in merged.items()}
-        if self._references == "merged":
+        if referred is merged:
             return _Table(tests, tests, version)
-        shared = {name: compiler.compile_check(tree) for name, tree in defaults.items()}
+        shared = {name: compiler.compile_check(tree) for name, tree in referred.items()}
         return _Table(tests, shared, version)
 
     def _default(self, name: str, overrides: Mapping[str, Any]) -> Any:

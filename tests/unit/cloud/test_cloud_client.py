@@ -152,9 +152,8 @@ class TestPages:
         self, user: CloudSession, requests_mock: mocking.Mocker
     ) -> None:
         link = {"rel": "next", "href": "http://x/v2.1/servers?marker=s0"}
-        requests_mock.get(
-            f"{NOVA}/servers/detail", json={"servers": SERVERS[:1], "servers_links": [link]}
-        )
+        answer = {"json": {"servers": SERVERS[:1], "servers_links": [link]}}
+        requests_mock.get(f"{NOVA}/servers/detail", [answer] * 9 + [{"status_code": 500}])
         with pytest.raises(errors.Unavailable) as caught:
             user.compute.servers()
         assert "do not end" in caught.value.remote_message  # type: ignore[attr-defined]
@@ -162,6 +161,8 @@ class TestPages:
 
     def test_circles_of_two_pages(self, user: CloudSession, requests_mock: mocking.Mocker) -> None:
         def there_and_back(request: Any, context: Any) -> dict[str, Any]:
+            if requests_mock.call_count > 9:
+                context.status_code = 500
             other = "b" if request.qs.get("marker") == ["a"] else "a"
             link = {"rel": "next", "href": f"http://x/?marker={other}"}
             return {"servers": [], "servers_links": [link]}

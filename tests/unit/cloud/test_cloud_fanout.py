@@ -78,8 +78,11 @@ def test_an_error_of_the_only_one() -> None:
 def test_context_goes_in_and_does_not_come_out() -> None:
     place: ContextVar[str] = ContextVar("place", default="nowhere")
     place.set("here")
+    meeting = threading.Barrier(3, timeout=10)
 
     def move() -> str:
+        # Three threads, or the caller would do it all by itself.
+        meeting.wait()
         before = place.get()
         place.set("there")
         return before
@@ -115,8 +118,10 @@ def test_makes_progress_while_others_hold_the_pool(small_pool: ThreadPoolExecuto
 def test_calls_and_headers_of_all_threads(requests_mock: mocking.Mocker) -> None:
     requests_mock.get("http://nova.test/x", text="{}")
     session = identity().session_for(token())
+    meeting = threading.Barrier(3, timeout=10)
 
     def call() -> None:
+        meeting.wait()
         session.get("http://nova.test/x")
 
     with sending(request_id="req-1"), count_calls() as calls:

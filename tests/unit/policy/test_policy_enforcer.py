@@ -161,13 +161,17 @@ class TestOverrides:
         assert policy.allowed("thing:fly", MEMBER)
         assert "thing:fly" not in policy.rules
 
-    def test_references_to_and_from_the_file(self, tmp_path: Path) -> None:
+    def test_references_to_and_from_the_file(
+        self, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
         file = tmp_path / "policy.yaml"
         file.write_text("owner: '!'\nalias: role:member\nthing:list: rule:alias\n")
         merged = enforcer(file)
         assert not merged.allowed("thing:show", MEMBER)
         assert merged.allowed("thing:list", MEMBER)
+        assert "do not exist" not in caplog.text
         console = enforcer(file, references="defaults")
+        assert "do not exist and refuse: thing:list" in caplog.text
         assert console.allowed("thing:show", MEMBER)
         assert not console.allowed("owner", MEMBER)
         assert not console.allowed("thing:list", MEMBER)
