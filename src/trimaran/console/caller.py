@@ -38,8 +38,11 @@ class Caller:
         return self.session.region
 
 
-def current_caller(request: Request) -> Caller:
-    """Returns the caller that the token stage found."""
+async def current_caller(request: Request) -> Caller:
+    """Returns the caller that the token stage found.
+
+    Asynchronous, because a plain function would wait for a free thread.
+    """
     caller = getattr(request.state, STATE, None)
     if not isinstance(caller, Caller):
         raise Unauthenticated("Unauthorized: Token not found")

@@ -95,8 +95,11 @@ def build(settings: Settings) -> Parts:
     )
 
 
-def of_request(request: Request) -> Parts:
-    """Returns the parts of the application that handles a request."""
+async def of_request(request: Request) -> Parts:
+    """Returns the parts of the application that handles a request.
+
+    Asynchronous, because a plain function would wait for a free thread.
+    """
     parts: Parts = request.app.state.parts
     return parts
 

@@ -1,0 +1,416 @@
+"""The console as it is deployed: replicas with workers, MariaDB, a real Keystone.
+
+What is broken here, and what is checked after each: a worker killed, the
+parent's SIGTERM, Keystone away at the start, Keystone slow, MariaDB away and
+back, the row of a logout read by every other process.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import socket
+import statistics
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import jwt
+import psutil
+import pytest
+import requests
+import sqlalchemy
+from tests.conftest import MYSQL_URL
+from tests.support.cloud import ADMIN, CloudEnv
+from tests.support.console_service import SECRET, Console, Forwarder, SlowKeystone, eventually
+
+from trimaran.db import migrate
+
+UNAVAILABLE = {"message": "The service is temporarily unavailable."}
+
+Start = Callable[..., Console]
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[str]:
+    """A migrated MariaDB database that the module's consoles share."""
+    name = f"trimaran_test_{uuid.uuid4().hex[:12]}"
+    engine = sqlalchemy.create_engine(MYSQL_URL, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(sqlalchemy.text(f"CREATE DATABASE {name} CHARACTER SET utf8mb4"))
+    url = sqlalchemy.make_url(MYSQL_URL).set(database=name).render_as_string(hide_password=False)
+    migrate.upgrade(url, "console")
+    yield url
+    with engine.connect() as connection:
+        connection.execute(sqlalchemy.text(f"DROP DATABASE {name}"))
+    engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def options(database: str, cloud_env: CloudEnv) -> dict[str, Any]:
+    """skyline.yaml for the sandbox."""
+    return {
+        "default": {"database_url": database, "secret_key": SECRET, "log_file": "/dev/stdout"},
+        "openstack": {
+            "keystone_url": cloud_env.auth_url,
+            "system_user_password": "password",
+            "default_region": cloud_env.region,
+        },
+        "trimaran": {"threads": 8, "connect_timeout": 2.0},
+    }
+
+
+@pytest.fixture
+def start(options: dict[str, Any], tmp_path: Path, free_port: Callable[[], int]) -> Iterator[Start]:
+    """Starts replicas and ends them; groups are merged into skyline.yaml."""
+    running: list[Console] = []
+
+    def starter(*, workers: int = 2, **groups: dict[str, Any]) -> Console:
+        settings = dict(options)
+        for group, values in groups.items():
+            settings[group] = {**settings.get(group, {}), **values}
+        port = free_port()
+        console = Console(tmp_path / str(port), port, settings, workers)
+        running.append(console)
+        console.wait_until_ready()
+        return console
+
+    yield starter
+    for console in running:
+        console.kill()
+
+
+@pytest.fixture(scope="module")
+def replicas(
+    options: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[list[Console]]:
+    """Two replicas of two workers each, for the tests that break nothing."""
+    place = tmp_path_factory.mktemp("replicas")
+    consoles = []
+    for name in ("one", "two"):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        consoles.append(Console(place / name, port, options, 2))
+    for console in consoles:
+        console.wait_until_ready()
+    yield consoles
+    for console in consoles:
+        console.kill()
+
+
+@pytest.fixture
+def console(replicas: list[Console]) -> Console:
+    """One of the replicas."""
+    return replicas[0]
+
+
+@pytest.fixture
+def user(cloud_env: CloudEnv) -> Iterator[Callable[..., dict[str, Any]]]:
+    """Makes users that are gone after the test."""
+    made: list[str] = []
+
+    def maker(**values: Any) -> dict[str, Any]:
+        body = {"name": f"console-{uuid.uuid4().hex[:8]}", "password": "password", **values}
+        answer = cloud_env.call(ADMIN, "identity", "POST", "/users", json={"user": body})
+        made.append(answer["user"]["id"])
+        return dict(answer["user"])
+
+    yield maker
+    for identifier in made:
+        cloud_env.call(ADMIN, "identity", "DELETE", f"/users/{identifier}")
+
+
+def session_of(answer: requests.Response) -> str:
+    assert answer.status_code == 200, answer.text
+    return answer.cookies["session"]
+
+
+def test_a_session_that_was_logged_out_is_refused_by_every_process(
+    replicas: list[Console],
+) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        logins = pool.map(lambda number: replicas[number % 2].login(), range(50))
+        held = [session_of(answer) for answer in logins]
+        assert len(set(held)) == 50
+
+        # Every process has seen and remembered some of the tokens before.
+        def ask(job: tuple[int, str]) -> int:
+            return replicas[job[0]].profile(job[1]).status_code
+
+        assert set(pool.map(ask, [(n % 2, cookie) for n, cookie in enumerate(held)])) == {200}
+        accepted: list[str] = []
+
+        def leave(number: int) -> None:
+            # At one replica, and at once asked at the other and at itself, both workers.
+            assert replicas[number % 2].logout(held[number]).status_code == 200
+            for turn in range(6):
+                answer = replicas[(number + 1 + turn) % 2].profile(held[number])
+                if answer.status_code != 401 or "Token revoked" not in answer.text:
+                    accepted.append(answer.text)
+
+        list(pool.map(leave, range(50)))
+    assert accepted == []
+
+
+def test_the_keystone_token_of_a_logout_is_refused_too(start: Start, cloud_env: CloudEnv) -> None:
+    replicas = [start(), start()]
+    answer = replicas[0].login()
+    token = answer.json()["keystone_token"]
+    for replica in replicas:
+        for _ in range(4):
+            assert replica.profile(**{"X-Auth-Token": token}).status_code == 200
+    assert replicas[0].logout(session_of(answer)).status_code == 200
+    for replica in replicas:
+        for _ in range(4):
+            assert replica.profile(**{"X-Auth-Token": token}).status_code == 401
+    admin = cloud_env.session(ADMIN)
+    gone = admin.get(
+        f"{cloud_env.auth_url}/auth/tokens",
+        headers={"X-Subject-Token": token},
+        raise_exc=False,
+    )
+    assert gone.status_code == 404
+
+
+def test_sessions_are_shared_by_replicas_and_survive_restarts(
+    start: Start, console: Console
+) -> None:
+    first = start(workers=1)
+    cookie = session_of(first.login())
+    body = first.profile(cookie).json()
+    assert body["user"]["name"] == "demo"
+    assert first.stop() == 0
+    again = console.profile(cookie).json()
+    assert (again["uuid"], again["exp"]) == (body["uuid"], body["exp"])
+    stranger = start(workers=1, default={"secret_key": "f" * 32})
+    refused = stranger.profile(cookie)
+    assert refused.status_code == 401
+    assert "Signature verification failed" in refused.json()["message"]
+
+
+def test_forged_sessions_are_refused(console: Console) -> None:
+    good = session_of(console.login())
+    claims = jwt.decode(good, SECRET, algorithms=["HS256"])
+    head, _, signature = good.split(".")
+
+    def part(value: dict[str, Any]) -> str:
+        return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
+
+    forged = {
+        "alg none": f"{part({'alg': 'none', 'typ': 'JWT'})}.{part(claims)}.",
+        "alg none signed": f"{part({'alg': 'none', 'typ': 'JWT'})}.{part(claims)}.{signature}",
+        "other claims": f"{head}.{part({**claims, 'exp': claims['exp'] + 9})}.{signature}",
+        "other key": jwt.encode(claims, "x" * 32, algorithm="HS256"),
+        "published key": jwt.encode(
+            claims, "aCtmgbcUqYUy_HNVg5BDXCaeJgJQzHJXwqbXr0Nmb2o", algorithm="HS256"
+        ),
+        "expired": jwt.encode({**claims, "exp": 1}, SECRET, algorithm="HS256"),
+        "other algorithm": jwt.encode(claims, SECRET * 2, algorithm="HS512"),
+        "unknown token": jwt.encode({**claims, "keystone_token": "x"}, SECRET, algorithm="HS256"),
+        "garbage": "garbage",
+    }
+    answers = {name: console.profile(value) for name, value in forged.items()}
+    assert {name: answer.status_code for name, answer in answers.items()} == dict.fromkeys(
+        forged, 401
+    )
+    assert all(answer.json()["message"].startswith("Unauthorized: ") for answer in answers.values())
+    assert console.profile(good).status_code == 200
+
+
+def test_who_may_not_log_in_is_told_why(start: Start, user: Callable[..., dict[str, Any]]) -> None:
+    console = start(workers=1)
+    wrong = console.login(password="wrong")
+    assert wrong.status_code == 401
+    assert "(HTTP 401) (Request-ID: req-" in wrong.json()["detail"]
+    assert not wrong.cookies
+    assert console.login(username="nobody").status_code == 401
+    homeless = console.login(user()["name"])
+    assert homeless.status_code == 401
+    assert homeless.json() == {"detail": "You are not authorized for any projects or domains."}
+    disabled = console.login(user(enabled=False)["name"])
+    assert disabled.status_code == 401
+    assert "HTTP 401" in disabled.json()["detail"]
+
+
+def test_the_default_project_is_taken_when_it_can_be_used(
+    console: Console, user: Callable[..., dict[str, Any]], cloud_env: CloudEnv
+) -> None:
+    projects = cloud_env.call(ADMIN, "identity", "GET", "/projects")["projects"]
+    ids = {item["name"]: item["id"] for item in projects}
+    roles = cloud_env.call(ADMIN, "identity", "GET", "/roles?name=member")["roles"]
+
+    def grant(who: dict[str, Any], project: str) -> None:
+        path = f"/projects/{ids[project]}/users/{who['id']}/roles/{roles[0]['id']}"
+        cloud_env.call(ADMIN, "identity", "PUT", path)
+
+    usable = user(default_project_id=ids["alt_demo"])
+    grant(usable, "demo")
+    grant(usable, "alt_demo")
+    body = console.login(usable["name"]).json()
+    assert body["project"]["name"] == "alt_demo"
+    assert {item["name"] for item in body["projects"].values()} == {"demo", "alt_demo"}
+    # LP#2049719: a default project without a role there.
+    other = user(default_project_id=ids["admin"])
+    grant(other, "demo")
+    body = console.login(other["name"]).json()
+    assert body["project"]["name"] == "demo"
+    assert body["default_project_id"] == ids["admin"]
+
+
+def test_keystone_may_be_away_when_the_console_starts(
+    start: Start, cloud_env: CloudEnv, free_port: Callable[[], int]
+) -> None:
+    port = free_port()
+    console = start(openstack={"keystone_url": f"http://127.0.0.1:{port}/v3/"})
+    answer = console.login()
+    assert (answer.status_code, answer.json()) == (503, UNAVAILABLE)
+    header = console.profile(**{"X-Auth-Token": "x"})
+    assert (header.status_code, header.json()) == (503, UNAVAILABLE)
+    health = requests.get(f"{console.base}/healthcheck?detailed", timeout=20)
+    assert health.status_code == 503
+    assert health.json()["checks"]["identity"]["status"] == "unavailable"
+    assert health.json()["checks"]["database"]["status"] == "ok"
+    assert f"http://127.0.0.1:{port}/v3 does not answer" in console.log.read_text()
+    host, _, real = cloud_env.auth_url.split("/")[2].partition(":")
+    forwarder = Forwarder((host, int(real)))
+    try:
+        forwarder.cut()
+        forwarder.port = port
+        forwarder.join()
+        eventually(lambda: console.login().status_code == 200, "logins work by themselves", 15)
+    finally:
+        forwarder.cut()
+
+
+def test_the_database_may_go_and_come_back(start: Start, database: str) -> None:
+    url = sqlalchemy.make_url(database)
+    forwarder = Forwarder((url.host or "127.0.0.1", url.port or 3306))
+    through = url.set(host="127.0.0.1", port=forwarder.port).render_as_string(hide_password=False)
+    try:
+        console = start(default={"database_url": through})
+        cookie = session_of(console.login())
+        assert console.profile(cookie).status_code == 200
+        forwarder.cut()
+        for _ in range(3):
+            answer = console.profile(cookie)
+            assert (answer.status_code, answer.json()) == (503, UNAVAILABLE)
+            assert not answer.cookies
+        # A login needs no database, and its session is worth nothing without one.
+        assert console.login().status_code == 200
+        assert requests.get(f"{console.url}/config", timeout=5).status_code == 200
+        forwarder.join()
+        eventually(
+            lambda: [console.profile(cookie).status_code for _ in range(4)] == [200] * 4,
+            "the same session works again",
+            15,
+        )
+    finally:
+        forwarder.cut()
+
+
+def test_a_slow_keystone_holds_up_those_who_wait_for_it_and_nobody_else(start: Start) -> None:
+    keystone = SlowKeystone()
+    try:
+        console = start(
+            workers=1, openstack={"keystone_url": keystone.url}, trimaran={"threads": 8}
+        )
+        with ThreadPoolExecutor(12) as pool:
+            logins = [pool.submit(console.login) for _ in range(12)]
+            for _ in range(8):
+                assert keystone.waiting.acquire(timeout=20)
+            # All threads of the only process wait for Keystone now.
+            times = []
+            for _ in range(50):
+                began = time.monotonic()
+                assert requests.get(f"{console.url}/config", timeout=10).status_code == 200
+                times.append(time.monotonic() - began)
+            assert requests.get(f"{console.base}/healthcheck", timeout=10).status_code == 200
+            # Upstream: 0.8 to 3.5 s with twelve logins (spec/skyline.md section 10).
+            assert statistics.median(times) < 0.25
+            keystone.gate.set()
+            assert {login.result().status_code for login in logins} == {200}
+    finally:
+        keystone.close()
+
+
+def test_sigterm_lets_a_login_end(start: Start) -> None:
+    keystone = SlowKeystone()
+    try:
+        console = start(openstack={"keystone_url": keystone.url})
+        answers: list[requests.Response] = []
+        client = threading.Thread(target=lambda: answers.append(console.login()))
+        client.start()
+        assert keystone.waiting.acquire(timeout=20)
+        console.process.terminate()
+        eventually(lambda: "Shutting down" in console.log.read_text(), "it drains")
+        keystone.gate.set()
+        client.join(30)
+        assert console.process.wait(30) == 0
+        assert [answer.status_code for answer in answers] == [200]
+    finally:
+        keystone.close()
+
+
+def test_a_killed_worker_takes_no_session_along(start: Start) -> None:
+    console = start()
+    cookie = session_of(console.login())
+    for worker in psutil.Process(console.process.pid).children():
+        worker.kill()
+
+    def works() -> bool:
+        try:
+            return console.profile(cookie).status_code == 200
+        except requests.ConnectionError:
+            return False
+
+    eventually(works, "new workers know the session")
+
+
+def test_ended_revocations_are_purged_and_live_ones_stay(start: Start, database: str) -> None:
+    engine = sqlalchemy.create_engine(database)
+    now = int(time.time())
+    with engine.begin() as connection:
+        connection.execute(
+            sqlalchemy.text("INSERT INTO revoked_token (uuid, expire) VALUES (:u, :e)"),
+            [{"u": "old", "e": now - 100}, {"u": "live", "e": now + 1000}],
+        )
+
+    def rows() -> set[str]:
+        with engine.connect() as connection:
+            return set(connection.scalars(sqlalchemy.text("SELECT uuid FROM revoked_token")))
+
+    start()
+    eventually(lambda: "old" not in rows(), "the purge")
+    assert "live" in rows()
+    engine.dispose()
+
+
+def test_hostile_input_gets_an_answer_and_the_service_lives(console: Console) -> None:
+    cookie = session_of(console.login())
+    json_type = {"Content-Type": "application/json"}
+
+    def post(data: bytes, **headers: str) -> requests.Response:
+        return requests.post(
+            f"{console.url}/login", data=data, headers={**json_type, **headers}, timeout=20
+        )
+
+    big = b'{"username": "demo", "password": "' + b"x" * 1_100_000 + b'"}'
+    assert post(big).status_code == 413
+    assert post(b"{", **{"X-Big": "x" * 1_000_000}).status_code == 431
+    assert console.profile("x" * 1_000_000).status_code == 431
+    assert post(b'{"username": ').status_code == 422
+    assert post(b'{"username": "\xff", "password": "x"}').status_code == 400
+    assert post(b'{"username": "\\u0000", "password": "\\ud800"}').status_code == 401
+    assert post(b'{"username": "' + b"u" * 5000 + b'", "password": "x"}').status_code == 401
+    for path in ("login", "logout", "profile", "config", "nope", "%00", "\u00e9"):
+        for method in ("GET", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW"):
+            answer = requests.request(method, f"{console.url}/{path}", timeout=20)
+            assert answer.status_code in {200, 401, 404, 405}, (method, path)
+    assert console.profile(cookie).status_code == 200
+    assert "Traceback" not in console.log.read_text()
+    assert cookie not in console.log.read_text()
