@@ -43,6 +43,7 @@ PREFIXES: dict[str, Prefix] = {
     "ari": Prefix("InvalidAMIID.NotFound", "image id", "image"),
     "vol": Prefix("InvalidVolume.NotFound", "volume", "volume"),
     "snap": Prefix("InvalidSnapshot.NotFound", "snapshot", "snapshot"),
+    "key": Prefix("InvalidKeyPair.NotFound", "key pair", "key-pair"),
     "sg": Prefix("InvalidGroup.NotFound", "security group", "security-group"),
     "vpc": Prefix("InvalidVpcID.NotFound", "vpc ID", "vpc"),
     "subnet": Prefix("InvalidSubnetID.NotFound", "subnet ID", "subnet"),

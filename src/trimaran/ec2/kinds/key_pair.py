@@ -217,7 +217,7 @@ def _shown(
     row: Mapping[str, Any], item_id: str, tags: list[dict[str, str]] | None, full: bool
 ) -> dict[str, Any]:
     public = row.get("public_key") or ""
-    return {
+    made = {
         "KeyPairId": item_id,
         "KeyName": row["name"],
         "KeyFingerprint": row.get("fingerprint"),
@@ -226,3 +226,4 @@ def _shown(
         "PublicKey": public if full else None,
         "Tags": tags,
     }
+    return {name: value for name, value in made.items() if value is not None}

@@ -10,6 +10,7 @@ from trimaran.db.queries import ec2_tags as tag_queries
 from trimaran.db.queries.ec2_tags import Tag
 from trimaran.ec2 import ids
 from trimaran.ec2.context import Context
+from trimaran.ec2.kinds import key_pair
 from trimaran.ec2.kinds.tag_rules import check_tags, resource_type
 from trimaran.ec2.protocol import filters, paging
 from trimaran.ec2.protocol.errors import EC2Error, invalid_value, missing
@@ -30,7 +31,7 @@ def create_tags(ctx: Context, request: Request) -> dict[str, Any]:
     """Set tags on resources; all resources must exist before any is tagged.
 
     Images are not looked up: a public one may never have been described by
-    this project, and its tags are this project's own.
+    this project, and its tags are this project's own.  Key pairs have no item.
     """
     item_ids = _resources(request)
     for item_id in item_ids:
@@ -38,7 +39,11 @@ def create_tags(ctx: Context, request: Request) -> dict[str, Any]:
     if not request.get("Tags"):
         raise missing("Tag")
     tags = check_tags(request["Tags"])
-    checked = [item for item in item_ids if ids.kind_of(item) not in ids.IMAGE_PREFIXES]
+    pairs = [item for item in item_ids if ids.kind_of(item) == key_pair.PREFIX]
+    if pairs and (absent := key_pair.missing_key_pairs(ctx, pairs)):
+        raise ids.missing_ids(absent)
+    elsewhere = (*ids.IMAGE_PREFIXES, key_pair.PREFIX)
+    checked = [item for item in item_ids if ids.kind_of(item) not in elsewhere]
     if checked:
         found = ctx.db.read(lambda s: queries.items_by_ids(s, ctx.project_id, checked))
         absent = set(checked) - {item.id for item in found}
