@@ -160,6 +160,20 @@ def test_not_verified_when_told_so(plain: str) -> None:
     assert _token_of(plain, verify=False) == "over-tls"
 
 
+@pytest.mark.parametrize("name", ["REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"])
+def test_the_environment_does_not_replace_what_is_configured(
+    plain: str,
+    pki: dict[str, tuple[Path, Path]],
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+) -> None:
+    monkeypatch.setenv(name, str(pki["stranger"][0]))
+    assert _token_of(plain, verify=str(pki["server"][0])) == "over-tls"
+    assert _token_of(plain, verify=False) == "over-tls"
+    with pytest.raises(errors.Unavailable):
+        _token_of(plain)
+
+
 def test_a_connection_that_was_not_verified_is_not_used_by_one_who_verifies(plain: str) -> None:
     assert _token_of(plain, verify=False) == "over-tls"
     with pytest.raises(errors.Unavailable):
