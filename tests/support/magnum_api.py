@@ -65,13 +65,18 @@ class Conductor:
 
     def __init__(self) -> None:
         self.casts: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
+        self.answers: dict[str, Any] = {}
 
-    def __getattr__(self, name: str) -> Callable[..., None]:
+    def __getattr__(self, name: str) -> Callable[..., Any]:
         if name.startswith("_"):
             raise AttributeError(name)
 
-        def cast(*args: Any, **kwargs: Any) -> None:
+        def cast(*args: Any, **kwargs: Any) -> Any:
             self.casts.append((name, args, kwargs))
+            answer = self.answers.get(name)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
 
         return cast
 
@@ -236,6 +241,7 @@ class World:
             headers={"X-Subject-Token": "service-token"},
         )
         mock.get(f"{KEYSTONE}/auth/tokens", json=self._validate)
+        mock.get(re.compile(rf"^{KEYSTONE}/projects/"), json=self._project)
         mock.get(re.compile(r"^http://compute\.test/.*flavors/detail"), json=self._flavors)
         mock.get(re.compile(r"^http://compute\.test/.*os-keypairs/"), json=self._keypair)
         mock.get(re.compile(r"^http://image\.test/.*images/"), json=self._image)
@@ -251,6 +257,13 @@ class World:
             return {"error": {"code": 404, "message": "no such token", "title": "Not Found"}}
         context.headers["X-Subject-Token"] = token
         return token_body(token)
+
+    def _project(self, request: Any, context: Any) -> Any:
+        ident = request.path.rsplit("/", 1)[-1]
+        if ident not in {project for _, project, _ in PEOPLE.values()}:
+            context.status_code = 404
+            return {"error": {"code": 404, "message": "no such project", "title": "Not Found"}}
+        return {"project": {"id": ident, "name": ident}}
 
     def _flavors(self, request: Any, context: Any) -> Any:
         self.asked.append("flavors")

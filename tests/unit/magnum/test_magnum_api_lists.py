@@ -250,7 +250,7 @@ def test_services_are_for_administrators(api: World) -> None:
     assert (shown["report_count"], shown["disabled"]) == (1, False)
     answer = api.call("GET", "/v1/mservices?limit=1", "t-admin")
     assert detail(answer) == 'Unknown argument: "limit"'
-    assert api.call("GET", "/v1/mservices/1", "t-admin").status_code == 404
+    assert api.call("GET", "/v1/mservices/1", "t-admin").status_code == 405
 
 
 @pytest.mark.parametrize(

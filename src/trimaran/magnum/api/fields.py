@@ -130,6 +130,7 @@ def _read_only(_value: Any) -> Any:
 Storable = Annotated[str, AfterValidator(storable)]
 #: UUID or name in a path
 Ident = Annotated[Storable, Path(description="UUID or name.")]
+NonEmpty = Annotated[str, Field(min_length=1), AfterValidator(storable)]
 #: 1 to 255 characters
 Text = Annotated[str, Field(min_length=1, max_length=255), AfterValidator(storable)]
 #: anything that a VARCHAR(255) holds

@@ -19,7 +19,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
-from starlette.routing import Match
+from starlette.routing import Match, compile_path
 
 from trimaran import web
 from trimaran.errors import BadRequest, TrimaranError, Unauthenticated
@@ -177,16 +177,17 @@ def nowhere(request: Request) -> Response:
     routes: list[APIRoute] = request.app.state.api_routes
     path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
     longer = _match(routes, f"{path}/x", request.method)
-    if longer and longer.param_convertors:
-        missing = list(longer.param_convertors)[-1]
-        if longer.path.endswith(f"{{{missing}}}"):
+    if longer and longer.path.endswith("}"):
+        *before, missing = longer.param_convertors
+        # A GET of a collection asks for a list, which this one does not have.
+        if before or request.method != "GET":
             raise BadRequest(f'Missing argument: "{missing}"')
     parent, _, extra = path.rpartition("/")
     shorter = _match(routes, parent, request.method) if request.method == "POST" else None
     if shorter and shorter.dependant.body_params:
         name = shorter.dependant.body_params[0].name
         raise InvalidInput(name, extra, f"unable to convert to {name}.")
-    if _match(routes, path, None):
+    if _match(routes, path, None) or _within(routes, parent):
         raise MethodNotAllowed
     raise NoRoute
 
@@ -196,3 +197,13 @@ def _match(routes: list[APIRoute], path: str, method: str | None) -> APIRoute | 
     wanted = Match.FULL if method else Match.PARTIAL
     scope = {"type": "http", "path": path, "method": method or "-", "root_path": ""}
     return next((route for route in routes if route.matches(scope)[0] is wanted), None)
+
+
+def _within(routes: list[APIRoute], parent: str) -> bool:
+    """Whether this is a collection, or the place of a cluster's actions."""
+    known = {route.path for route in routes} | {route.path.rpartition("/")[0] for route in routes}
+    return any(
+        compile_path(path)[0].match(parent)
+        for path in known
+        if path != "/v1" and not path.endswith("}")
+    )

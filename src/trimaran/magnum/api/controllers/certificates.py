@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response, status
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from trimaran.db.models.magnum import Cluster
 from trimaran.db.queries import magnum as queries
@@ -19,7 +19,7 @@ from trimaran.magnum import objects
 from trimaran.magnum.api import links
 from trimaran.magnum.api.call import Authenticated, Call
 from trimaran.magnum.api.controllers.common import ERRORS, found
-from trimaran.magnum.api.fields import Ident, ReadOnly, Storable
+from trimaran.magnum.api.fields import Ident, NonEmpty, ReadOnly, Storable
 from trimaran.magnum.api.pipeline import TokenRoute, since
 from trimaran.magnum.api.schemas.common import Accepted, Body, Link, ordered
 
@@ -31,7 +31,7 @@ class CertificateCreate(Body):
 
     cluster_uuid: Storable
     links: ReadOnly = None
-    csr: Annotated[Storable, Field(min_length=1)]
+    csr: NonEmpty
     pem: Storable | None = None
     ca_cert_type: Storable | None = None
     created_at: ReadOnly = None
