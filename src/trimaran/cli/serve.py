@@ -32,10 +32,6 @@ def _databases(settings: Any, ec2: Any, magnum: Any) -> dict[str, str]:
     }
 
 
-#: messages that never leave the process
-IN_PROCESS = "fake://"
-
-
 @serve.command("all")
 @click.option(
     "--config-dir",
@@ -81,7 +77,7 @@ def serve_all(config_dir: Path | None, console_host: str, console_port: int) -> 
     from trimaran.magnum.conductor import service as conductor_service
     from trimaran.web import server
 
-    transport = rpc.open_transport(magnum, IN_PROCESS)
+    transport = rpc.open_embedded_transport(magnum)
     conductor = conductor_service.build(magnum, transport=transport)
     own = common.own(magnum)
     server.serve_many(
