@@ -8,10 +8,11 @@ as soon as its own database is there.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 from trimaran.sandbox import (
     configs,
@@ -31,6 +32,8 @@ from trimaran.sandbox.seed.rest import Api
 from trimaran.sandbox.services import Services, identity_ready
 from trimaran.sandbox.settings import DAEMONS, Settings
 from trimaran.sandbox.venv import Environment
+
+T = TypeVar("T")
 
 # The data of services that is worth nothing without their databases
 _WITH_DATABASES = ("glance", "volumes", "nova", "cinder", "conversion", "keystone")
@@ -56,7 +59,7 @@ def up(
         processes.stop(processes.groups())
     check_ports(settings, processes, settings.apis)
     settings.state.mkdir(parents=True, exist_ok=True)
-    with ThreadPoolExecutor(8) as pool:
+    with ThreadPoolExecutor(16) as pool:
         servers = pool.submit(_servers, settings, processes, say, own_servers)
         venv.ensure(processes, say)
         servers.result()
@@ -147,39 +150,38 @@ def _start(
 
     gate = identity_ready(settings)
     gate.unlink(missing_ok=True)
+    complete = databases.seeded()
     databases.ensure(ready)
-    waiting.pop("keystone").result()
-    ids: dict[str, Any] = identity.seed(settings)
+    waiting["keystone"].result()
+    # in databases just made nobody has changed a password yet
+    ids: dict[str, Any] = identity.seed(settings, check_passwords=complete)
     gate.touch()
-    if not databases.seeded():
+    if not complete:
         databases.keep_identity()
-    for future in waiting.values():
-        future.result()
-    ids |= _seed(settings, processes, ids, bool(fresh), say)
+    with contextlib.ExitStack() as stack:
+        admin, of_neutron, of_glance = (
+            stack.enter_context(contextlib.closing(Api(settings, "admin", "admin")))
+            for _ in range(3)
+        )
+        demo = stack.enter_context(contextlib.closing(Api(settings, "demo", "demo")))
+        projects = ids["projects"]
+        networks = pool.submit(_after, waiting["neutron"], network.seed, of_neutron, projects)
+        images = pool.submit(_after, waiting["glance"], image.seed, of_glance, projects)
+        for future in waiting.values():
+            future.result()
+        if fresh:
+            compute.wait_for_daemons(admin, lambda: set(processes.groups()))
+            say("daemons have reported")
+        ids["flavors"] = compute.flavors(admin)
+        image.volume_type(admin)
+        ids["images"] = images.result()
+        ids["ebs"] = image.seed_volume_image(demo, ids["images"][image.EBS_SOURCE])
+        ids["images"][image.EBS_NAME] = ids["ebs"]["image"]
+        ids |= networks.result()
     databases.mark(SEEDED)
     describe.write_description(settings, services.venv, ids)
 
 
-def _seed(
-    settings: Settings, processes: Processes, ids: dict[str, Any], fresh: bool, say: Progress
-) -> dict[str, Any]:
-    admin = Api(settings, "admin", "admin")
-    others = [Api(settings, "admin", "admin") for _ in range(2)]
-    demo = Api(settings, "demo", "demo")
-    try:
-        with ThreadPoolExecutor(3) as pool:
-            networks = pool.submit(network.seed, others[0], ids["projects"])
-            images = pool.submit(image.seed, others[1], ids["projects"])
-            if fresh:
-                compute.wait_for_daemons(admin, lambda: set(processes.groups()))
-                say("daemons have reported")
-            flavors = compute.flavors(admin)
-            image.volume_type(admin)
-            public = images.result()
-            ebs = image.seed_volume_image(demo, public["ubuntu-24.04"])
-            public[image.EBS_NAME] = ebs["image"]
-            result = networks.result()
-        return result | {"images": public, "flavors": flavors, "ebs": ebs}
-    finally:
-        for api in (admin, demo, *others):
-            api.close()
+def _after(ready: Future[None], seed: Callable[..., T], *arguments: Any) -> T:
+    ready.result()
+    return seed(*arguments)

@@ -14,7 +14,7 @@ from trimaran.sandbox import packages
 from trimaran.sandbox.problem import SandboxError
 from trimaran.sandbox.seed.rest import Api
 
-EBS_NAME = "demo-ebs"
+EBS_NAME, EBS_SOURCE = "demo-ebs", "ubuntu-24.04"
 VOLUME_TYPE = "sandbox"
 
 
