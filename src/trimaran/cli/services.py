@@ -39,6 +39,7 @@ workers_option = click.option(
 def _run(
     name: str,
     conf: Any,
+    load: Callable[[], Any],
     build: Callable[[Any], Any],
     host: str,
     port: int,
@@ -49,7 +50,8 @@ def _run(
 
     logs.setup(conf, name)
     server.run(
-        lambda: build(conf),
+        # Each new generation of workers reads the files again: SIGHUP reloads.
+        lambda: build(load()),
         host=host,
         port=port,
         workers=workers,
@@ -70,8 +72,8 @@ def console(path: str | None, host: str, port: int, workers: int | None) -> None
     from trimaran.console import app
 
     settings = options.load(path)
-    own = common.own(settings)
-    _run("console", settings, app.build, host, port, workers or own.workers)
+    count = workers or common.own(settings).workers
+    _run("console", settings, lambda: options.load(path), app.build, host, port, count)
 
 
 def _ssl(conf: Any, enabled: bool) -> dict[str, str] | None:
@@ -96,6 +98,7 @@ def ec2_api(files: tuple[str, ...], dirs: tuple[str, ...], workers: int | None) 
     _run(
         "ec2-api",
         conf,
+        lambda: options.load(files, dirs),
         app.build,
         conf.ec2api_listen,
         conf.ec2api_listen_port,
@@ -117,6 +120,7 @@ def ec2_metadata(files: tuple[str, ...], dirs: tuple[str, ...], workers: int | N
     _run(
         "ec2-metadata",
         conf,
+        lambda: options.load(files, dirs),
         app.build,
         conf.metadata_listen,
         conf.metadata_listen_port,
@@ -135,8 +139,15 @@ def ec2_s3(files: tuple[str, ...], dirs: tuple[str, ...], workers: int | None) -
     from trimaran.ec2.s3 import app
 
     conf = options.load(files, dirs)
-    own = common.own(conf)
-    _run("ec2-s3", conf, app.build, conf.s3_listen, conf.s3_listen_port, workers or own.workers)
+    _run(
+        "ec2-s3",
+        conf,
+        lambda: options.load(files, dirs),
+        app.build,
+        conf.s3_listen,
+        conf.s3_listen_port,
+        workers or common.own(conf).workers,
+    )
 
 
 @click.command("magnum-api")
@@ -155,6 +166,7 @@ def magnum_api(files: tuple[str, ...], dirs: tuple[str, ...], workers: int | Non
     _run(
         "magnum-api",
         conf,
+        lambda: options.load(files, dirs),
         app.build,
         str(conf.api.host),
         conf.api.port,
