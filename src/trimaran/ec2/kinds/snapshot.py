@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from trimaran.db.queries import ec2 as queries
+from trimaran.db.queries.ec2_tokens import ClientToken
 from trimaran.ec2 import ids
 from trimaran.ec2.context import Context
 from trimaran.ec2.kinds.image_devices import devices
@@ -80,7 +81,8 @@ def create_snapshot(ctx: Context, request: Request) -> dict[str, Any]:
         create=_creator(ctx, body, volume_id),
         find=lambda name: ctx.user.volume.snapshots(name=name),
     )
-    assert isinstance(done, tuple)  # there is no client token that another request could have
+    # Without a client token no other request can have been first.
+    assert not isinstance(done, ClientToken)
     return shown_snapshot(*done, encrypted=encrypted)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from trimaran.cloud import gather
+from trimaran.db.queries.ec2_tokens import ClientToken
 from trimaran.ec2 import ids
 from trimaran.ec2.context import Context
 from trimaran.ec2.kinds.availability_zone import zones
@@ -85,9 +86,9 @@ def create_volume(ctx: Context, request: Request) -> dict[str, Any]:
         find=lambda name: ctx.user.volume.volumes(name=name),
         learnt=lambda row: choice.noted(row.get("volume_type")),
     )
-    if isinstance(done, tuple):
-        return shown_volume(*done)
-    return _replay(ctx, same_request(done, asked))
+    if isinstance(done, ClientToken):
+        return _replay(ctx, same_request(done, asked))
+    return shown_volume(*done)
 
 
 def check_size(size: int) -> None:
