@@ -21,6 +21,8 @@ def prepare(conf: Any) -> None:
     metrics = oslo_messaging._metrics.client
     tracing = oslo_messaging._tracing.client
     conf.register_opts(oslo_messaging.transport._transport_opts)
+    # Notifications go to the transport's own exchange, so the default is set on it.
+    conf.set_default("control_exchange", EXCHANGE)
     conf.register_opts(oslo_messaging.rpc.client._client_opts)
     conf.register_opts(metrics.oslo_messaging_metrics, group="oslo_messaging_metrics")
     conf.register_opts(tracing.oslo_messaging_tracing, group="oslo_messaging_tracing")
@@ -55,11 +57,6 @@ def open_notification_transport(conf: Any) -> Any:
     return oslo_messaging.get_notification_transport(conf)
 
 
-def exchange(conf: Any) -> str:
-    """Returns the exchange: upstream's default unless the operator names another."""
-    return str(conf.control_exchange) if _chosen(conf, "control_exchange") else EXCHANGE
-
-
 def _chosen(conf: Any, name: str) -> bool:
     """Whether the operator set an option, rather than its default."""
     place = conf.get_location(name)
@@ -73,7 +70,9 @@ def target(conf: Any, server: str | None = None) -> Any:
         conf: loaded ``magnum.conf``; the topic is read at use (F-21).
         server: of one conductor; None means any.
     """
-    return oslo_messaging.Target(exchange=exchange(conf), topic=conf.conductor.topic, server=server)
+    return oslo_messaging.Target(
+        exchange=conf.control_exchange, topic=conf.conductor.topic, server=server
+    )
 
 
 def ping(transport: Any, *, timeout: float = 2.0) -> None:
