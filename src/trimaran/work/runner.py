@@ -57,6 +57,8 @@ class Runner:
         self._lock = threading.Condition()
         self._running: dict[str, JobRun] = {}
         self._woken = False
+        # The last claim filled all places: there may be more, claim without asking.
+        self._more = False
         self._started = False
         self._stopping = False
         self._ttl = float(own.work_lease_seconds)
@@ -253,9 +255,10 @@ class Runner:
             mine = set(self._running)
         if free <= 0 or not kinds:
             return poll  # a run's end wakes us
-        due = self._db.read(lambda session: work_jobs.seconds_to_next(session, kinds))
-        if due is None or due > 0:
-            return poll if due is None else min(poll, due + 0.005)
+        if not self._more:
+            due = self._db.read(lambda session: work_jobs.seconds_to_next(session, kinds))
+            if due is None or due > 0:
+                return poll if due is None else min(poll, due + 0.005)
         claimed = self._db.write(
             lambda session: work_jobs.claim(
                 session,
@@ -267,6 +270,7 @@ class Runner:
                 without=mine,
             )
         )
+        self._more = len(claimed) == free
         for item in claimed:
             self._begin(JobRun(self._db, item, owner=self.owner, ttl=self._ttl))
         # Slots are left: look at once when the next job will be due.

@@ -19,11 +19,6 @@ from trimaran.db.queries import console
 
 
 @pytest.fixture
-def url(db_url: str, migrated: Callable[..., str]) -> str:
-    return migrated(db_url, "console")
-
-
-@pytest.fixture
 def open_db() -> Iterator[Callable[..., Database]]:
     made: list[Database] = []
 
@@ -34,12 +29,6 @@ def open_db() -> Iterator[Callable[..., Database]]:
     yield make
     for database in made:
         database.dispose()
-
-
-@pytest.fixture(params=["mariadb_url", "postgresql_url"])
-def server_url(request: pytest.FixtureRequest, migrated: Callable[..., str]) -> str:
-    """A database on a server, for what SQLite does not have."""
-    return migrated(request.getfixturevalue(request.param), "console")
 
 
 def _together(*functions: Callable[[], None]) -> None:

@@ -20,11 +20,6 @@ from trimaran.work.run import JobRun
 
 
 @pytest.fixture
-def url(db_url: str, migrated: Callable[..., str]) -> str:
-    return migrated(db_url, "console")
-
-
-@pytest.fixture
 def db(url: str) -> Iterator[Database]:
     database = Database(url, pool_size=3)
     yield database

@@ -16,8 +16,8 @@ from trimaran.db.queries import work_leases
 
 
 @pytest.fixture
-def db(db_url: str, migrated: Callable[..., str]) -> Iterator[Database]:
-    database = Database(migrated(db_url, "console"), pool_size=3)
+def db(url: str) -> Iterator[Database]:
+    database = Database(url, pool_size=3)
     yield database
     database.dispose()
 

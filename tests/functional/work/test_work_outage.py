@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
 
-import pytest
 import sqlalchemy as sa
 from tests.support.tcp_proxy import Proxy
 from tests.support.work_processes import runner_of
@@ -28,13 +26,9 @@ def _ended(db: Database, id_: str) -> Job:
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("which", ["mariadb_url", "postgresql_url"])
-def test_a_runner_outlives_a_database_that_is_away(
-    request: pytest.FixtureRequest, migrated: Callable[..., str], which: str
-):
-    url = migrated(request.getfixturevalue(which), "console")
-    server = sa.make_url(url)
-    direct = Database(url, pool_size=1)
+def test_a_runner_outlives_a_database_that_is_away(server_url: str):
+    server = sa.make_url(server_url)
+    direct = Database(server_url, pool_size=1)
 
     def ask() -> str:
         return direct.write(lambda session: work.enqueue(session, "k", {}))

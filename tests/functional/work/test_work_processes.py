@@ -5,22 +5,16 @@ from __future__ import annotations
 import itertools
 import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.support import work_processes
-from tests.support.processes import Fleet
+from tests.support.processes import Child, Fleet
 from tests.support.work_processes import TTL
 
 from trimaran import work
 from trimaran.db import Database
 from trimaran.db.queries import work_jobs, work_leases
-
-
-@pytest.fixture
-def url(db_url: str, migrated: Callable[..., str]) -> str:
-    return migrated(db_url, "console")
 
 
 @pytest.fixture
@@ -75,9 +69,9 @@ def test_a_killed_owners_job_goes_on_at_its_step(url: str, db: Database):
 def test_a_frozen_owner_that_comes_back_writes_nothing(url: str, db: Database):
     id_ = db.write(lambda session: work.enqueue(session, "steps", {"asked": "this"}))
     with Fleet() as fleet:
-        first = fleet.start(work_processes.two_steps, url, True)
+        first = fleet.start(work_processes.two_steps, url, True, False)
         fleet.until(lambda events: fleet.named("two"))
-        first.stop()
+        _freeze(db, first)
         fleet.start(work_processes.two_steps, url, False)
         fleet.until(lambda events: fleet.named("end"))
         first.say("go on")
@@ -87,6 +81,11 @@ def test_a_frozen_owner_that_comes_back_writes_nothing(url: str, db: Database):
         _is_done_by(db, id_, other)
     assert [event.pid for event in lost] == [first.pid]
     assert [event.pid for event in fleet.named("end")] == [other]
+
+
+def _freeze(db: Database, child: Child) -> None:
+    # Within a writing unit: SQLite has one lock, and the child must not be frozen with it.
+    db.write(lambda session: child.stop())
 
 
 def _is_done_by(db: Database, id_: str, pid: int) -> None:
@@ -119,7 +118,7 @@ def test_a_killed_holders_lease_ends_and_a_frozen_ones_is_known_to_be_lost(url: 
         killed.kill()
         frozen = fleet.start(work_processes.hold_on, url, TTL)
         fleet.until(lambda events: len(fleet.named("got")) == 2)
-        frozen.stop()
+        _freeze(db, frozen)
         with work.hold(db, "mine", TTL, timeout=10) as lease:
             assert lease.held
             frozen.say("look")
