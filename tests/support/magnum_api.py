@@ -152,13 +152,16 @@ class World:
     Args:
         folder: where the database and the configuration file go.
         settings: further lines of ``magnum.conf``.
+        database: URL of a migrated database; None makes one of SQLite.
     """
 
-    def __init__(self, folder: Path, settings: str = "") -> None:
+    def __init__(self, folder: Path, settings: str = "", database: str | None = None) -> None:
+        self.made = database is None
+        database = database or f"sqlite:///{folder}/magnum.sqlite"
         file = folder / "magnum.conf"
         file.write_text(
             "[DEFAULT]\ntransport_url = fake://\n"
-            f"[database]\nconnection = sqlite:///{folder}/magnum.sqlite\n"
+            f"[database]\nconnection = {database}\n"
             f"[keystone_authtoken]\nauth_url = {KEYSTONE}\nauth_type = password\n"
             "username = magnum\npassword = not-told\nproject_name = service\n"
             "user_domain_name = Default\nproject_domain_name = Default\n"
@@ -181,7 +184,8 @@ class World:
             conductor=self.conductor,  # type: ignore[arg-type]
             drivers=SomeDrivers(self.conf),
         )
-        Base.metadata.create_all(self.parts.db.engine)
+        if self.made:
+            Base.metadata.create_all(self.parts.db.engine)
         self.app = app.assemble(self.conf, self.parts)
         self.client = TestClient(self.app, base_url="http://magnum.test:9511")
         self.client.__enter__()
@@ -311,9 +315,9 @@ def _filtered(rows: list[dict[str, Any]], request: Any) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def world(folder: Path, settings: str = "") -> Iterator[World]:
+def world(folder: Path, settings: str = "", database: str | None = None) -> Iterator[World]:
     """A world, taken down at the end."""
-    with World(folder, settings) as made:
+    with World(folder, settings, database) as made:
         yield made
 
 
