@@ -10,9 +10,9 @@ import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from click.testing import CliRunner
+
 from tests.support import work_processes
 from tests.support.processes import Fleet
-
 from trimaran import errors
 from trimaran.cli.db import db as db_command
 from trimaran.db import Database, migrate

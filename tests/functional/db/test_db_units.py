@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 import pytest
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
-from tests.support.tcp_proxy import Proxy
 
+from tests.support.tcp_proxy import Proxy
 from trimaran import errors
 from trimaran.db import Database
 from trimaran.db.clock import db_now

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from tests.support.work_processes import runner_of
 
+from tests.support.work_processes import runner_of
 from trimaran import errors, work
 from trimaran.db import Database
 from trimaran.db.models.work import Job
@@ -511,3 +511,13 @@ def test_the_queue_is_measured(db: Database):
     age = value("trimaran_work_queue_age_seconds", kind="measured")
     assert age is not None
     assert 0 <= age < 20
+
+
+def test_a_waiting_job_can_be_called_sooner_and_a_running_one_not(db: Database):
+    id_ = _ask(db, delay=60)
+    assert _claim(db) == []
+    assert db.write(lambda s: work_jobs.reschedule(s, id_, 0))
+    assert [run.id for run in _claim(db)] == [id_]
+    due = _job(db, id_).due_at
+    assert not db.write(lambda s: work_jobs.reschedule(s, id_, 0))
+    assert _job(db, id_).due_at == due

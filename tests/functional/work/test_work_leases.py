@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 import sqlalchemy as sa
-from tests.support.work_processes import runner_of
 
+from tests.support.work_processes import runner_of
 from trimaran import errors, work
 from trimaran.db import Database
 from trimaran.db.queries import work_leases

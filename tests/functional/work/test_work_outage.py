@@ -6,9 +6,9 @@ import threading
 import time
 
 import sqlalchemy as sa
+
 from tests.support.tcp_proxy import Proxy
 from tests.support.work_processes import runner_of
-
 from trimaran import work
 from trimaran.db import Database
 from trimaran.db.models.work import Job

@@ -8,10 +8,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+
 from tests.support import work_processes
 from tests.support.processes import Child, Fleet
 from tests.support.work_processes import TTL
-
 from trimaran import work
 from trimaran.db import Database
 from trimaran.db.queries import work_jobs, work_leases

@@ -388,6 +388,25 @@ def cancel(session: Session, id_: str) -> bool:
     return changed(session, ended) == 1
 
 
+def reschedule(session: Session, id_: str, delay: float) -> bool:
+    """Moves the time from which a queued job may be claimed.
+
+    Args:
+        session: of a writing unit.
+        id_: of the job.
+        delay: seconds from now.
+
+    Returns:
+        False when the job is not queued: it runs, or is finished.
+    """
+    moved = (
+        update(Job)
+        .where(Job.id == id_, Job.state == work.QUEUED)
+        .values(due_at=db_now() + delay, updated_at=db_now())
+    )
+    return changed(session, moved) == 1
+
+
 def purge(session: Session, *, done_after: float, failed_after: float, limit: int = 500) -> int:
     """Deletes jobs that were finished long ago, a batch at a time.
 
