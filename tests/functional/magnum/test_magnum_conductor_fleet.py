@@ -8,9 +8,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+
 from tests.support.magnum_conductor import NO_BROKER, Deployment
 from tests.support.processes import Fleet
-
 from trimaran.db.queries import magnum as queries
 
 INTERVAL = 2.0

@@ -13,8 +13,8 @@ import sqlalchemy as sa
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
-from tests.support.magnum_conductor import Deployment
 
+from tests.support.magnum_conductor import Deployment
 from trimaran import errors
 from trimaran.db.models.magnum import X509KeyPair
 from trimaran.db.queries import magnum as queries

@@ -65,9 +65,7 @@ def listener(magnum: Loud) -> Iterator[Listener]:
     transport = rpc.open_notification_transport(magnum.conf)
     target = oslo_messaging.Target(topic=f"{magnum.topic}-events", exchange=magnum.topic)
     endpoint = Listener()
-    running = oslo_messaging.get_notification_listener(
-        transport, [target], [endpoint], executor="threading"
-    )
+    running = oslo_messaging.get_notification_listener(transport, [target], [endpoint])
     running.start()
     yield endpoint
     running.stop()

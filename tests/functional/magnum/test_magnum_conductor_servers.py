@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.support.cloud import ADMIN, DEMO, CloudEnv
 from tests.support.magnum_conductor import NO_BROKER, Deployment
 from tests.support.processes import Fleet
-
 from trimaran.magnum.context import RequestContext
 
 

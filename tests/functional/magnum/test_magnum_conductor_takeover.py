@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+
 from tests.support.magnum_conductor import NO_BROKER, RABBIT, Deployment
 from tests.support.processes import Fleet
 from tests.support.tcp_proxy import Proxy
-
 from trimaran.db.models.magnum import X509KeyPair
 from trimaran.db.models.work import Job
 from trimaran.magnum import objects, rpc

@@ -123,7 +123,6 @@ class RpcServer:
                 self._transport,
                 bus.target(self._conf, server=self.name),
                 self._endpoints,
-                executor="threading",
                 serializer=Serializer(),
                 access_policy=oslo_messaging.DefaultRPCAccessPolicy,
             )
