@@ -116,7 +116,7 @@ class Default(_Group):
     )
     policy_file_suffix: str = Field(
         default="policy.yaml",
-        description="Override files are <service>_<suffix> or <service>.<suffix>.",
+        description="Override files are named <service>_<suffix>.",
     )
     policy_file_path: str = Field(
         default="/etc/skyline/policy", description="Directory of the policy override files."
