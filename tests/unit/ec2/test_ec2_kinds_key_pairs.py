@@ -10,9 +10,9 @@ import pytest
 import requests_mock as mocking
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
+
 from tests.support.ec2_openstack import Caller
 from tests.support.ec2_storage import Storage
-
 from trimaran.ec2.kinds import key_pair_material as material
 from trimaran.ec2.kinds.key_pair import (
     create_key_pair,

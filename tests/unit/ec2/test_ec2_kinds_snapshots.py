@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 import requests_mock as mocking
+
 from tests.support.ec2_openstack import CINDER, MINE, THEIRS, Caller
 from tests.support.ec2_storage import Storage
-
 from trimaran.db.queries import ec2 as queries
 from trimaran.ec2 import ids
 from trimaran.ec2.kinds.image import describe_images

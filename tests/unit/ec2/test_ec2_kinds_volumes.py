@@ -10,9 +10,9 @@ import pytest
 import requests_mock as mocking
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
+
 from tests.support.ec2_openstack import CINDER, MINE, NOVA, THEIRS, Caller
 from tests.support.ec2_storage import Storage
-
 from trimaran.db.models.ec2 import ItemRow
 from trimaran.db.queries import ec2 as queries
 from trimaran.db.queries.ec2 import NewItem

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 import requests_mock as mocking
+
 from tests.support.ec2_openstack import MINE, NOVA, Caller, instances_of
 from tests.support.ec2_storage import Storage
-
 from trimaran.db.queries import ec2 as queries
 from trimaran.ec2.kinds.instance import describe_instances
 from trimaran.ec2.kinds.volume import describe_volumes

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 import requests_mock as mocking
+
 from tests.support.ec2_openstack import Caller
 from tests.support.ec2_storage import Storage
-
 from trimaran.ec2.kinds.volume import describe_volumes
 from trimaran.ec2.kinds.volume_create import create_volume
 from trimaran.ec2.kinds.volume_modify import describe_volumes_modifications, modify_volume
