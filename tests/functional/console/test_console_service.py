@@ -24,10 +24,10 @@ import psutil
 import pytest
 import requests
 import sqlalchemy
+
 from tests.conftest import MYSQL_URL
 from tests.support.cloud import ADMIN, CloudEnv
 from tests.support.console_service import SECRET, Console, Forwarder, SlowKeystone, eventually
-
 from trimaran.db import migrate
 
 UNAVAILABLE = {"message": "The service is temporarily unavailable."}

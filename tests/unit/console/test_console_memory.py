@@ -7,7 +7,6 @@ import time
 from typing import Any
 
 from tests.support.keystone import catalog
-
 from trimaran.console import catalog as maps
 from trimaran.console.domains import Domains
 from trimaran.console.extensions import FRESH, RETRY, Extensions

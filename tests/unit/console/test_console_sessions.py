@@ -10,8 +10,8 @@ from typing import Any
 import jwt
 import pytest
 from starlette.requests import HTTPConnection
-from tests.support.console import SECRET, cookie
 
+from tests.support.console import SECRET, cookie
 from trimaran.config.console import Default
 from trimaran.console.sessions import Session, Sessions, over_https, token_key
 from trimaran.errors import Unauthenticated

@@ -16,8 +16,8 @@ import requests_mock
 from fastapi import FastAPI, Response
 from fastapi.routing import APIRoute
 from starlette.testclient import TestClient
-from tests.support.console import PASSWORD, Cloud, claims, cookie, settings
 
+from tests.support.console import PASSWORD, Cloud, claims, cookie, settings
 from trimaran.console import app as console
 from trimaran.console import public
 from trimaran.db import migrate

@@ -16,8 +16,8 @@ from starlette.middleware import Middleware
 from starlette.responses import StreamingResponse
 from starlette.testclient import TestClient
 from starlette.types import ASGIApp, Receive, Scope, Send
-from tests.support.web import make
 
+from tests.support.web import make
 from trimaran import errors, web
 
 REQUEST_ID = re.compile(r"req-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")

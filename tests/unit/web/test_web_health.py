@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
-from tests.support.web import make
 
+from tests.support.web import make
 from trimaran.web.health import Probes
 
 
