@@ -86,10 +86,11 @@ def _targets(hull: str, url: str | None, files: tuple[str, ...]) -> list[tuple[s
     if files and hull == "all":
         raise click.UsageError("--config-file needs the name of one service.")
     names = HULLS if hull == "all" else (hull,)
-    return [(name, _configured(name, files)) for name in names]
+    return [(name, configured(name, files)) for name in names]
 
 
-def _configured(hull: str, files: tuple[str, ...]) -> str:
+def configured(hull: str, files: tuple[str, ...]) -> str:
+    """The URL of a service's database, as its configuration says."""
     # Imported here: with --url no configuration library is needed.
     from trimaran.config import console, ec2, magnum
 
