@@ -16,6 +16,7 @@ from trimaran.config import ec2 as ec2_config
 from trimaran.db import Database
 from trimaran.db.models.base import Base
 from trimaran.db.models.ec2 import ClientTokenRow, ItemRow, TagRow
+from trimaran.db.models.work import Job, Lease
 from trimaran.ec2.context import Context
 
 NOVA, NEUTRON = "http://nova.test/v2.1", "http://neutron.test/v2.0"
@@ -27,7 +28,7 @@ TOKENS = {"user-token": MINE, "their-token": THEIRS}
 def database(directory: Path) -> Database:
     """A fresh SQLite database with the EC2 tables."""
     made = Database(f"sqlite:///{directory}/ec2.sqlite", pool_size=4)
-    tables = [row.__table__ for row in (ItemRow, TagRow, ClientTokenRow)]
+    tables = [row.__table__ for row in (ItemRow, TagRow, ClientTokenRow, Job, Lease)]
     Base.metadata.create_all(made.engine, tables=tables)
     return made
 

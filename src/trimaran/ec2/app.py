@@ -19,6 +19,7 @@ from starlette.types import Receive, Scope, Send
 from trimaran import __version__, web
 from trimaran.ec2 import actions, parts
 from trimaran.ec2.dispatch import Dispatcher, Incoming
+from trimaran.ec2.jobs import Crew
 from trimaran.ec2.protocol import errors
 from trimaran.ec2.routing import Everything
 from trimaran.errors import TrimaranError
@@ -85,6 +86,7 @@ def build(conf: cfg.ConfigOpts) -> FastAPI:
         conf=conf,
         region=made.region,
     )
+    crew = Crew(made)
     app = web.create_app(
         "ec2-api",
         own=made.own,
@@ -92,7 +94,8 @@ def build(conf: cfg.ConfigOpts) -> FastAPI:
         version=__version__,
         render_error=render_error,
         probes={"database": made.db.ping, "identity": made.identity.ping},
-        stop=(made.close,),
+        start=(crew.start,),
+        stop=(crew.stop, made.close),
         request_id_header=REQUEST_ID_HEADER,
         trust_forwarded=bool(conf.use_forwarded_for),
     )

@@ -15,17 +15,19 @@ from sqlalchemy.orm import Session
 
 from trimaran.cloud import gather
 from trimaran.db.queries import ec2 as queries
-from trimaran.ec2 import ids
+from trimaran.ec2 import ids, journal
 from trimaran.ec2.context import Context
 from trimaran.ec2.kinds import instance_states as states
 from trimaran.ec2.kinds.instance_filters import INSTANCE
-from trimaran.ec2.kinds.instance_kind import FACTS, Instances
+from trimaran.ec2.kinds.instance_kind import ENDING, FACTS, STAGE, Instances
 from trimaran.ec2.kinds.instance_view import (
     TERMINATED_BY_USER,
     Describer,
     Instance,
     reservations,
 )
+from trimaran.ec2.kinds.item_options import NO_STOP, NO_TERMINATION
+from trimaran.ec2.kinds.launch_settle import Launch
 from trimaran.ec2.protocol import filters, paging
 from trimaran.ec2.protocol.errors import EC2Error, missing, unsupported
 from trimaran.ec2.reconcile import reconcile
@@ -56,23 +58,19 @@ def terminate_instances(ctx: Context, request: Request) -> dict[str, Any]:
     """Delete servers; all ids must exist, and none may be protected.
 
     A terminated instance stays visible for an hour, and terminating it again
-    is a success (F22).
+    is a success (F22).  One that has no server yet is noted as ending: whoever
+    finishes its launch deletes the server.
     """
     instances = _selected(ctx, request, Instances(groups=False))
     for instance in instances:
-        if instance.item.data.get("disable_api_termination") and not instance.is_dead:
-            raise EC2Error(
-                "OperationNotPermitted",
-                f"The instance '{instance.id}' may not be terminated. Modify its "
-                "'disableApiTermination' instance attribute and try again.",
-            )
-    there = [instance for instance in instances if not instance.is_dead]
-    for instance in there:
-        if instance.pair.found is None:
-            raise _wrong_state(instance, "terminated")
+        if instance.item.data.get(NO_TERMINATION) and not instance.is_dead:
+            raise _protected(instance, "terminated", "disableApiTermination")
     ctx.commit_point()
-    ended = _each(there, lambda instance: _delete(ctx, instance))
+    there = [instance for instance in instances if not instance.is_dead]
+    servers = [instance for instance in there if instance.pair.found is not None]
+    ended = _each(servers, lambda instance: _delete(ctx, instance))
     _remember(ctx, there)
+    ended |= {each.id: states.SHUTTING_DOWN for each in there if each.id not in ended}
     return {
         "TerminatingInstances": [
             _change(instance, ended.get(instance.id, states.TERMINATED)) for instance in instances
@@ -87,6 +85,9 @@ def stop_instances(ctx: Context, request: Request) -> dict[str, Any]:
     instances = _selected(ctx, request, Instances(groups=False, volumes=False))
     allowed = (states.RUNNING, states.STOPPING, states.STOPPED)
     _require_states(instances, allowed, "stopped")
+    for instance in instances:
+        if instance.item.data.get(NO_STOP):
+            raise _protected(instance, "stopped", "disableApiStop")
     ctx.commit_point()
     now = _each(instances, lambda instance: _stop(ctx, instance))
     return {"StoppingInstances": [_change(each, now[each.id]) for each in instances]}
@@ -143,6 +144,14 @@ def _wrong_state(instance: Instance, done: str) -> EC2Error:
     )
 
 
+def _protected(instance: Instance, done: str, attribute: str) -> EC2Error:
+    return EC2Error(
+        "OperationNotPermitted",
+        f"The instance '{instance.id}' may not be {done}. Modify its '{attribute}' instance "
+        "attribute and try again.",
+    )
+
+
 def _require_states(
     instances: Sequence[Instance], allowed: Sequence[states.State], done: str
 ) -> None:
@@ -187,20 +196,32 @@ def _delete(ctx: Context, instance: Instance) -> states.State:
 
 
 def _remember(ctx: Context, instances: Sequence[Instance]) -> None:
-    """Notes what the instances were, for the hour in which they are shown as terminated."""
+    """Notes what the instances were, for the hour in which they are shown as terminated.
+
+    The stage of a launch is read in the transaction: its own process may just
+    be finishing it, with or without a server.
+    """
     if not instances:
         return
 
     def note(session: Session) -> None:
-        for instance in instances:
-            data = {
-                **instance.item.data,
-                FACTS: instance.facts_now(),
-                TERMINATED_BY_USER: True,
-            }
-            queries.update_item(session, ctx.project_id, instance.id, data=data)
+        known = {instance.id: instance for instance in instances}
+        for item in queries.items_by_ids(session, ctx.project_id, list(known)):
+            instance = known[item.id]
+            data = {**item.data, FACTS: instance.facts_now(), TERMINATED_BY_USER: True}
+            if instance.pair.found is None:
+                data[STAGE] = ENDING
+                _journal(session, ctx, instance)
+            queries.update_item(session, ctx.project_id, item.id, data=data)
 
     ctx.db.write(note)
+
+
+def _journal(session: Session, ctx: Context, instance: Instance) -> None:
+    """The launch's own entry does the rest; it gets one if it has none any more."""
+    launch = Launch(instance.reservation_id, [instance.id], 0)
+    payload = launch.payload(ctx.project_id)
+    journal.begin(session, ctx.conf, journal.LAUNCH, instance.reservation_id, payload)
 
 
 def _stop(ctx: Context, instance: Instance) -> states.State:

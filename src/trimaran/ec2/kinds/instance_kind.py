@@ -33,6 +33,7 @@ from trimaran.ec2.reconcile_kind import (
     as_admin,
 )
 from trimaran.errors import Forbidden, NotFound, Unavailable
+from trimaran.identity import NoEndpoint
 
 LOG = logging.getLogger(__name__)
 
@@ -48,6 +49,7 @@ MARK = "ec2_instance_id"
 STAGE = "stage"
 LAUNCHING = "launching"
 UNDONE = "undone"
+ENDING = "ending"
 FACTS = "launch"
 
 
@@ -82,7 +84,7 @@ class Instances(Kind):
                 project_id=ctx.project_id, fields=["id", "name"]
             )
         if self.volumes and selection is None:
-            thunks["volumes"] = ctx.user.volume.volumes
+            thunks["volumes"] = all_volumes(ctx)
         return thunks
 
     def details(
@@ -92,7 +94,7 @@ class Instances(Kind):
             return {}
         attached = sorted({volume for thing in found for volume in attached_volumes(thing.body)})
         if len(attached) > FEW_VOLUMES:
-            return {"volumes": ctx.user.volume.volumes}
+            return {"volumes": all_volumes(ctx)}
         return {f"volume:{volume_id}": _volume(ctx, volume_id) for volume_id in attached}
 
     def found(self, ctx: Context, listed: Mapping[str, Any]) -> list[Found]:
@@ -109,7 +111,7 @@ class Instances(Kind):
             if row.get("status") == "UNKNOWN" or "OS-EXT-STS:vm_state" not in row:
                 LOG.error("Nova cannot tell the state of server %s: is a cell down?", row["id"])
                 raise Unavailable(service="compute")
-            things[row["id"]] = Found("i", row["id"], row, hint=_hint(row))
+            things[row["id"]] = Found("i", row["id"], row, hint=hint(row))
         return list(things.values())
 
     def new_item(self, ctx: Context, found: Found) -> NewItem:
@@ -222,7 +224,8 @@ def volume_image(volume: Mapping[str, Any]) -> str:
     return str((volume.get("volume_image_metadata") or {}).get("image_id") or "")
 
 
-def _hint(server: Mapping[str, Any]) -> str:
+def hint(server: Mapping[str, Any]) -> str:
+    """The instance id that a server was made for, by its metadata or its name; or ""."""
     for text in ((server.get("metadata") or {}).get(MARK), server.get("name")):
         if isinstance(text, str) and ids.is_id(text, ["i"]):
             return text
@@ -246,11 +249,23 @@ def _named(ctx: Context, item_id: str) -> Callable[[], list[dict[str, Any]]]:
     )
 
 
+def all_volumes(ctx: Context) -> Callable[[], list[dict[str, Any]]]:
+    """All volumes of the caller; none in a cloud without a volume service."""
+
+    def read() -> list[dict[str, Any]]:
+        try:
+            return ctx.user.volume.volumes()
+        except NoEndpoint:
+            return []
+
+    return read
+
+
 def _volume(ctx: Context, volume_id: str) -> Callable[[], dict[str, Any] | None]:
     def read() -> dict[str, Any] | None:
         try:
             return ctx.user.volume.volume(volume_id)
-        except NotFound:
+        except (NotFound, NoEndpoint):
             return None
 
     return read

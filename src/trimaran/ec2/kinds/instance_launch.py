@@ -1,21 +1,21 @@
-"""RunInstances: the plan, and four steps that another process could take over.
+"""RunInstances: the plan, and four steps that another process takes over when this one dies.
 
 1. *reserve*: one transaction stores the client token, the items (with their
-   final ids, the stage ``launching`` and no OpenStack id) and their tags.
+   final ids, the stage ``launching`` and no OpenStack id), their tags and the
+   launch's entry in the journal.
 2. *boot*: each server is created in Nova with its final name, the instance id,
    and with the id in its metadata (a rename after the create gets lost under
-   load, spec ec2.md 11.10).  No database in this step.
-3. *settle*: enough servers: their ids are stored and the items of those that
-   failed are deleted, in one transaction.  Not enough: *undo*.
-4. *undo*: items whose server exists (or may exist) become ``undone``, which
-   hides them; the others and the token are deleted; then the servers are deleted.
+   load, spec ec2.md 11.10).  A sign of life to the journal every few servers.
+3. *conclude* (`launch_settle`): enough servers: their ids are stored and the
+   items of those that failed are deleted.  Not enough: what has a server
+   becomes ``undone``, which hides it; the rest and the token are deleted.
+4. Servers of an undone launch are deleted.
 
-Whatever a crash leaves is in the database and says what it is.  A server
-without item cannot be, since the item comes first: a later describe pairs the
-two by metadata or name.  An item without server is shown as ``pending`` and,
-after ``launch_deadline_seconds``, as terminated.  An undone item goes when its
-server is gone.  The retry of a client whose request died finds the token and
-gets the reservation as it stands.
+A process that dies in between leaves the journal's entry, upon which any other
+one does steps 3 and 4 from what Nova shows (`trimaran.ec2.jobs.launch`).  A
+server without item cannot be, since the item comes first: a describe pairs the
+two by metadata or name.  The retry of a client whose request died finds the
+token and gets the reservation as it stands.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ from trimaran.db.queries import ec2 as queries
 from trimaran.db.queries import ec2_tags as tag_queries
 from trimaran.db.queries import ec2_tokens as token_queries
 from trimaran.db.queries.ec2 import Item, NewItem
-from trimaran.ec2 import ids
+from trimaran.ec2 import ids, journal
 from trimaran.ec2.context import Context
-from trimaran.ec2.kinds.instance_kind import FACTS, LAUNCHING, MARK, STAGE, UNDONE, Instances
+from trimaran.ec2.kinds.instance_kind import FACTS, LAUNCHING, MARK, STAGE, Instances
 from trimaran.ec2.kinds.instance_view import Describer, reservations
 from trimaran.ec2.kinds.launch_plan import Plan, check_token, fingerprint, make_plan
+from trimaran.ec2.kinds.launch_settle import ACTION, TRIES, Launch, conclude
 from trimaran.ec2.protocol.errors import EC2Error
 from trimaran.ec2.reconcile import reconcile
 from trimaran.ec2.reconcile_kind import Pair, View
@@ -51,9 +52,6 @@ from trimaran.errors import (
 
 LOG = logging.getLogger(__name__)
 
-ACTION = "RunInstances"
-#: How often new ids are minted when one of them is taken.
-TRIES = 8
 #: Servers of one launch that are created at the same time.
 AT_ONCE = 8
 
@@ -74,6 +72,15 @@ class Boot:
     doubtful: bool = False
 
 
+@dataclass(frozen=True)
+class Reserved:
+    """A launch that is on record."""
+
+    launch: Launch
+    items: list[Item]
+    job_id: str
+
+
 def run_instances(ctx: Context, request: Mapping[str, Any]) -> dict[str, Any]:
     """Launch between MinCount and MaxCount instances as one reservation."""
     token = check_token(request)
@@ -83,13 +90,12 @@ def run_instances(ctx: Context, request: Mapping[str, Any]) -> dict[str, Any]:
             return _replay(ctx, known, fingerprint(request))
     plan = make_plan(ctx, request)
     ctx.commit_point()
-    reservation_id = ids.mint_reservation()
-    reserved = _reserve(ctx, plan, reservation_id)
+    reserved = _reserve(ctx, plan)
     if isinstance(reserved, token_queries.ClientToken):
         return _replay(ctx, reserved, plan.fingerprint)
     boots = _boot(ctx, plan, reserved)
-    items = _settle(ctx, plan, reservation_id, boots)
-    return _answer(ctx, plan, reservation_id, items)
+    items = _settle(ctx, reserved, boots)
+    return _answer(ctx, plan, reserved.launch.reservation_id, items)
 
 
 def _replay(ctx: Context, known: token_queries.ClientToken, asked: str) -> dict[str, Any]:
@@ -117,22 +123,33 @@ def _replay(ctx: Context, known: token_queries.ClientToken, asked: str) -> dict[
     return found[0] if found else {"ReservationId": known.result, **empty}
 
 
-def _reserve(
-    ctx: Context, plan: Plan, reservation_id: str
-) -> list[Item] | token_queries.ClientToken:
-    """Step 1.  Returns the items, or the token of the request that came first."""
+def _reserve(ctx: Context, plan: Plan) -> Reserved | token_queries.ClientToken:
+    """Step 1.  Returns what was reserved, or the token of the request that came first."""
+    groups = [NewItem("sg", group["id"], ctx.project_id) for group in plan.groups]
     for _ in range(TRIES):
+        reservation_id = ids.mint_reservation()
         new = [_new_item(ctx, plan, reservation_id, index) for index in range(plan.most)]
-        groups = [NewItem("sg", group["id"], ctx.project_id) for group in plan.groups]
+        launch = Launch(
+            reservation_id,
+            [item.id for item in new],
+            plan.least,
+            token=plan.token,
+            volume_tags=plan.volume_tags,
+        )
 
         def store(
-            session: Session, new: list[NewItem] = new, groups: list[NewItem] = groups
-        ) -> list[Item] | token_queries.ClientToken:
+            session: Session, new: list[NewItem] = new, launch: Launch = launch
+        ) -> Reserved | token_queries.ClientToken:
             if plan.token:
                 taken = token_queries.take_token(
-                    session, ctx.project_id, ACTION, plan.token, plan.fingerprint, reservation_id
+                    session,
+                    ctx.project_id,
+                    ACTION,
+                    plan.token,
+                    plan.fingerprint,
+                    launch.reservation_id,
                 )
-                if taken.result != reservation_id:
+                if taken.result != launch.reservation_id:
                     return taken
             known = queries.add_items(session, groups, ids.mint)
             shown = [
@@ -147,7 +164,14 @@ def _reserve(
                 for key, value in plan.tags.items()
             ]
             tag_queries.set_tags(session, ctx.project_id, tags)
-            return items
+            job_id = journal.begin(
+                session,
+                ctx.conf,
+                journal.LAUNCH,
+                launch.reservation_id,
+                launch.payload(ctx.project_id),
+            )
+            return Reserved(launch, items, job_id)
 
         try:
             return ctx.db.write(store)
@@ -165,8 +189,7 @@ def _new_item(ctx: Context, plan: Plan, reservation_id: str, index: int) -> NewI
     }
     if plan.token:
         data["client_token"] = plan.token
-    if plan.protected:
-        data["disable_api_termination"] = True
+    data.update(plan.options)
     return NewItem("i", None, ctx.project_id, data, id=ids.mint("i"))
 
 
@@ -175,18 +198,24 @@ def _with_groups(new: NewItem, groups: list[dict[str, str]]) -> NewItem:
     return NewItem(new.kind, new.os_id, new.project_id, data, id=new.id)
 
 
-def _boot(ctx: Context, plan: Plan, items: Sequence[Item]) -> list[Boot]:
+def _boot(ctx: Context, plan: Plan, reserved: Reserved) -> list[Boot]:
     """Step 2, a few servers at a time; never raises for what Nova refuses.
 
-    It ends early when MinCount is out of reach, or when Nova says that the
-    quota is used up: what has not been tried then counts as failed.
+    It ends early when MinCount is out of reach, when Nova says that the quota
+    is used up, or when another process has taken the launch over: what has not
+    been tried then counts as failed.
     """
 
     def bound(item: Item) -> Callable[[], Boot]:
         return lambda: _boot_one(ctx, plan, item)
 
+    items = reserved.items
     boots: list[Boot] = []
     for some in queries.chunks(items, AT_ONCE):
+        if boots and not ctx.db.write(lambda s: journal.alive(s, ctx.conf, reserved.job_id)):
+            late = Unavailable(service="compute")
+            boots += [Boot(item, error=late) for item in items[len(boots) :]]
+            break
         made = gather(**{item.id: bound(item) for item in some})
         boots += [made[item.id] for item in some]
         failed = [boot for boot in boots if boot.error is not None]
@@ -236,65 +265,45 @@ def _refusal(error: TrimaranError) -> TrimaranError:
     return error
 
 
-def _settle(ctx: Context, plan: Plan, reservation_id: str, boots: Sequence[Boot]) -> list[Item]:
-    """Step 3.  Returns the items that stay.
+def _settle(ctx: Context, reserved: Reserved, boots: Sequence[Boot]) -> list[Item]:
+    """Steps 3 and 4.  Returns the items that stay.
 
     Raises:
         TrimaranError: fewer than MinCount could be launched; everything is undone.
     """
-    good = [boot for boot in boots if boot.os_id]
-    if len(good) < plan.least:
-        _undo(ctx, plan, reservation_id, boots)
-        raise next(boot.error for boot in boots if boot.error is not None)
-    bad = [boot.item.id for boot in boots if not boot.os_id and not boot.doubtful]
-
-    def store(session: Session) -> None:
-        for boot in good:
-            data = {name: value for name, value in boot.item.data.items() if name != STAGE}
-            queries.update_item(session, ctx.project_id, boot.item.id, data=data, os_id=boot.os_id)
-        queries.delete_items(session, ctx.project_id, bad)
-
-    ctx.db.write(store)
-    return [boot.item for boot in good]
+    servers = {boot.item.id: None if boot.doubtful else boot.os_id for boot in boots}
+    made = conclude(ctx, reserved.launch, servers, ctx.db.write, reserved.job_id)
+    gone = all(delete_servers(ctx, made.doomed, ctx.user.compute.delete_server))
+    if gone and made.doomed and not made.left:
+        ctx.db.write(lambda s: journal.end(s, reserved.job_id))
+    elif not gone or (made.success and reserved.launch.volume_tags):
+        ctx.db.write(lambda s: journal.hasten(s, reserved.job_id))
+    if made.success:
+        return made.stay
+    refused = (boot.error for boot in boots if boot.error is not None)
+    raise next(refused, Unavailable(service="compute"))
 
 
-def _undo(ctx: Context, plan: Plan, reservation_id: str, boots: Sequence[Boot]) -> None:
-    """Step 4."""
-    hide = [boot for boot in boots if boot.os_id or boot.doubtful]
-    drop = [boot.item.id for boot in boots if not boot.os_id and not boot.doubtful]
+def delete_servers(
+    ctx: Context, os_ids: Sequence[str], delete: Callable[[str], None]
+) -> list[bool]:
+    """Delete servers of a launch that was undone; whether Nova took each order."""
 
-    def store(session: Session) -> None:
-        for boot in hide:
-            data = {**boot.item.data, STAGE: UNDONE}
-            queries.update_item(
-                session, ctx.project_id, boot.item.id, data=data, os_id=boot.os_id or None
-            )
-        queries.delete_items(session, ctx.project_id, drop)
-        hidden = [boot.item.id for boot in hide]
-        tag_queries.delete_tags(session, ctx.project_id, hidden, None)
-        if plan.token:
-            token_queries.drop_token(session, ctx.project_id, ACTION, plan.token, reservation_id)
+    def bound(os_id: str) -> Callable[[], bool]:
+        return lambda: _delete(os_id, delete)
 
-    ctx.db.write(store)
-
-    def bound(boot: Boot) -> Callable[[], None]:
-        return lambda: _delete(ctx, boot)
-
-    gather(**{boot.item.id: bound(boot) for boot in hide if boot.os_id})
+    return list(gather(**{os_id: bound(os_id) for os_id in os_ids}).values())
 
 
-def _delete(ctx: Context, boot: Boot) -> None:
+def _delete(os_id: str, delete: Callable[[str], None]) -> bool:
     try:
-        ctx.user.compute.delete_server(boot.os_id)
+        delete(os_id)
     except NotFound:
-        return
+        return True
     except TrimaranError as error:
-        LOG.error(
-            "Server %s of the failed launch %s could not be deleted: %s",
-            boot.os_id,
-            boot.item.data.get("reservation_id"),
-            _words(error),
-        )
+        LOG.error("Server %s of a failed launch could not be deleted: %s", os_id, _words(error))
+        return False
+    return True
 
 
 def _answer(ctx: Context, plan: Plan, reservation_id: str, items: Sequence[Item]) -> dict[str, Any]:

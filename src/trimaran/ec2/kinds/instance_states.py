@@ -35,7 +35,6 @@ _PLACES: dict[str | None, State] = {
     "building": PENDING,
     "active": RUNNING,
     "rescued": RUNNING,
-    "resized": RUNNING,
     "stopped": STOPPED,
     "paused": STOPPED,
     "suspended": STOPPED,
@@ -44,6 +43,7 @@ _PLACES: dict[str | None, State] = {
     "soft-delete": SHUTTING_DOWN,
     "deleted": SHUTTING_DOWN,
 }
+_SHUT_DOWN = 4
 _ENDING = frozenset({"deleting", "soft-deleting"})
 _DOWNWARD = frozenset(
     {
@@ -97,6 +97,9 @@ def state_of(server: Mapping[str, Any]) -> State:
         return SHUTTING_DOWN
     if has_failed(server):
         return STOPPED if server.get("OS-SRV-USG:launched_at") else TERMINATED
+    if vm_state(server) == "resized":
+        # A server that was stopped when it was resized still is (power state 4).
+        return STOPPED if server.get("OS-EXT-STS:power_state") == _SHUT_DOWN else RUNNING
     place = _PLACES.get(vm_state(server), PENDING)
     if place is RUNNING and task in _DOWNWARD:
         return STOPPING

@@ -16,6 +16,7 @@ from typing import Any
 from trimaran.ec2 import ids
 from trimaran.ec2.kinds import instance_states as states
 from trimaran.ec2.kinds.instance_kind import (
+    ENDING,
     FACTS,
     LAUNCHING,
     STAGE,
@@ -25,6 +26,7 @@ from trimaran.ec2.kinds.instance_kind import (
     rows_of,
     volume_image,
 )
+from trimaran.ec2.kinds.item_options import MONITORING, metadata_options
 from trimaran.ec2.reconcile_kind import Pair, View
 
 #: Set in the item's blob when TerminateInstances was called for it.
@@ -63,6 +65,8 @@ class Instance:
         """The EC2 state."""
         if self.is_dead:
             return states.TERMINATED
+        if self.item.data.get(STAGE) == ENDING:
+            return states.SHUTTING_DOWN
         return states.state_of(self.server)
 
     @property
@@ -130,7 +134,7 @@ class Instance:
             "LaunchTime": self.launch_time,
             "Placement": {"AvailabilityZone": self.zone, "GroupName": "", "Tenancy": "default"},
             "ProductCodes": [],
-            "Monitoring": {"State": "disabled"},
+            "Monitoring": {"State": "enabled" if self.item.data.get(MONITORING) else "disabled"},
             "Architecture": "x86_64",
             "Hypervisor": "xen",
             "VirtualizationType": "hvm",
@@ -183,13 +187,7 @@ class Instance:
             "KernelId": self.of.view.id_of(self.server.get("OS-EXT-SRV-ATTR:kernel_id")),
             "RamdiskId": self.of.view.id_of(self.server.get("OS-EXT-SRV-ATTR:ramdisk_id")),
             "CpuOptions": self._cpu_options,
-            "MetadataOptions": {
-                "State": "applied",
-                "HttpTokens": "optional",
-                "HttpPutResponseHopLimit": 1,
-                "HttpEndpoint": "enabled",
-                "InstanceMetadataTags": "disabled",
-            },
+            "MetadataOptions": metadata_options(self.item.data),
         }
 
     @property

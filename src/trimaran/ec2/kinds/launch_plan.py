@@ -24,6 +24,7 @@ from trimaran.ec2.kinds import launch_network
 from trimaran.ec2.kinds.availability_zone import zones
 from trimaran.ec2.kinds.image_devices import root_device_name, root_is_volume
 from trimaran.ec2.kinds.image_view import state_of_image
+from trimaran.ec2.kinds.instance_options import launch_options
 from trimaran.ec2.kinds.instance_type import flavors
 from trimaran.ec2.kinds.launch_devices import block_devices
 from trimaran.ec2.kinds.tag_rules import tag_specifications
@@ -68,7 +69,8 @@ class Plan:
         groups: Neutron id and name of the security groups.
         facts: what is noted in each item about the launch.
         tags: of each instance.
-        protected: ``DisableApiTermination``.
+        volume_tags: of each volume that Nova makes.
+        options: what the item keeps of the request besides (`instance_options`).
         token: ``ClientToken`` or "".
         fingerprint: digest of the request's parameters.
     """
@@ -79,7 +81,8 @@ class Plan:
     groups: list[Mapping[str, Any]]
     facts: dict[str, Any]
     tags: dict[str, str]
-    protected: bool
+    volume_tags: dict[str, str]
+    options: dict[str, Any]
     token: str
     fingerprint: str
 
@@ -115,8 +118,7 @@ def make_plan(ctx: Context, request: Mapping[str, Any]) -> Plan:
     _refuse(request)
     user_data = _user_data(request.get("UserData"))
     tags = tag_specifications(request.get("TagSpecifications"), _TAGGED)
-    if tags.get("volume") and any(e.get("Ebs") for e in request.get("BlockDeviceMappings") or ()):
-        raise unsupported("Tags of volumes are not supported in a launch.")
+    options = launch_options(request)
     item = _image_item(ctx, request)
     launch_network.check_placement(ctx, request)
     seen = gather(**_lookups(ctx, request, item, most))
@@ -158,7 +160,8 @@ def make_plan(ctx: Context, request: Mapping[str, Any]) -> Plan:
             ),
         },
         tags=tags.get("instance", {}),
-        protected=bool(request.get("DisableApiTermination")),
+        volume_tags=tags.get("volume", {}),
+        options=options,
         token=check_token(request),
         fingerprint=fingerprint(request),
     )

@@ -12,7 +12,6 @@ import base64
 import binascii
 import threading
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from cachetools import TTLCache
@@ -23,8 +22,8 @@ from trimaran.ec2.kinds.instance_metadata import instance_of
 from trimaran.ec2.metadata.caller import Caller
 from trimaran.ec2.metadata.tree import Facts
 from trimaran.ec2.parts import Parts
-from trimaran.errors import NotFound
-from trimaran.identity import Token
+from trimaran.ec2.service_context import context_of
+from trimaran.errors import Forbidden, NotFound
 
 _MOST_KEPT = 2000
 
@@ -50,6 +49,7 @@ class Lookup:
 
         Raises:
             NotFound: no such server in that project.
+            Forbidden: the instance's metadata options shut its guest out.
             Unavailable: a part does not answer.
         """
         key = (caller.server_id, caller.project_id)
@@ -69,6 +69,8 @@ class Lookup:
         instance = instance_of(context, caller.server_id)
         if instance is None:
             raise NotFound()
+        if instance.get("MetadataOptions", {}).get("HttpEndpoint") == "disabled":
+            raise Forbidden()
         server = context.admin.compute.server(caller.server_id)
         return Facts(
             instance=instance,
@@ -79,33 +81,14 @@ class Lookup:
         )
 
     def _context(self, caller: Caller, request_id: str) -> Context:
-        service = self._parts.cloud.as_service()
-        nobody = _nobody_of(caller.project_id)
-        return Context(
-            token=nobody,
-            request_id=request_id,
-            action="metadata",
-            region=self._parts.region,
-            user=service,
-            admin=service,
-            db=self._parts.db,
-            conf=self._parts.conf,
+        return context_of(
+            self._parts,
+            caller.project_id,
             enforcer=self._enforcer,
-            policy_context=policy.Context(token=nobody, request_id=request_id),
+            action="metadata",
+            request_id=request_id,
             remote_address=caller.address,
         )
-
-
-def _nobody_of(project_id: str) -> Token:
-    """A caller without identity or rights: it only says which project is meant."""
-    return Token.from_body(
-        "",
-        {
-            "user": {"id": "", "name": ""},
-            "project": {"id": project_id, "name": ""},
-            "expires_at": datetime.now(UTC).isoformat(),
-        },
-    )
 
 
 def _user_data(server: Mapping[str, Any]) -> bytes | None:

@@ -1,0 +1,72 @@
+"""The runner of an EC2 API process, with its kinds of jobs and its periodic work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from trimaran import policy, work
+from trimaran.db.queries import ec2_tokens
+from trimaran.ec2 import journal
+from trimaran.ec2.context import Context
+from trimaran.ec2.jobs import launch
+from trimaran.ec2.parts import Parts
+from trimaran.ec2.service_context import context_of
+
+#: Seconds that a client token is remembered: longer than any client retries (AWS: a day or so).
+TOKENS_KEPT = 7 * 86400.0
+TOKENS_EVERY = 3600.0
+TOKENS_AT_ONCE = 1000
+#: Seconds after which a job that always waits or fails is given up, for operators to see.
+LONGEST = 86400.0
+
+Handler = Callable[[Context, work.JobRun], None]
+
+
+class Crew:
+    """Does the background work of one process.
+
+    Args:
+        parts: Keystone, cloud and database.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._enforcer = policy.Enforcer("ec2-jobs", ())
+        self.runner = work.Runner(parts.db, own=parts.own, name="ec2-api")
+        self._add(journal.LAUNCH, launch.run)
+        self.runner.periodic("ec2.tokens", TOKENS_EVERY, self._drop_old_tokens)
+
+    def start(self) -> None:
+        """Starts; nothing needs to answer yet."""
+        self.runner.start()
+
+    def stop(self) -> None:
+        """Lets what runs end within ``shutdown_timeout`` and hands the rest over."""
+        self.runner.stop()
+
+    def _add(self, kind: str, handler: Handler, **options: Any) -> None:
+        def run(job: work.JobRun) -> None:
+            handler(self.context(job), job)
+
+        self.runner.add_job(kind, run, max_age=LONGEST, **options)
+
+    def context(self, job: work.JobRun) -> Context:
+        """The service's context of the project that a job is about."""
+        return context_of(
+            self._parts,
+            job.payload["project"],
+            enforcer=self._enforcer,
+            action=job.kind,
+            request_id=f"req-{job.id}",
+        )
+
+    def _drop_old_tokens(self) -> None:
+        while self._parts.db.write(_drop_old_tokens) == TOKENS_AT_ONCE:
+            pass
+
+
+def _drop_old_tokens(session: Session) -> int:
+    return ec2_tokens.drop_old_tokens(session, TOKENS_KEPT, TOKENS_AT_ONCE)

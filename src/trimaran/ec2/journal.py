@@ -1,0 +1,64 @@
+"""The journal: what an action has begun is on record until it is finished.
+
+An action of several steps records a job in the transaction of its first step
+and withdraws it in that of its last.  The job is due only after a time in
+which nobody who is alive keeps silent; so it runs exactly when the process
+that began the action is dead, or has handed the rest over by `hasten`.  Then
+any process finishes the action or undoes it (`trimaran.ec2.jobs`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy.orm import Session
+
+from trimaran import work
+from trimaran.db.queries import work_jobs
+
+if TYPE_CHECKING:
+    from oslo_config import cfg
+
+#: Calls to OpenStack between two signs of life at most (the call, and looks for what it did).
+CALLS = 4
+
+# Kinds of jobs.
+LAUNCH = "ec2.launch"
+RESIZE = "ec2.resize"
+IMAGE = "ec2.image"
+
+
+def patience(conf: cfg.ConfigOpts) -> float:
+    """Seconds without a sign of life after which an action's process counts as dead."""
+    return float(CALLS * (conf.trimaran.connect_timeout + conf.trimaran.read_timeout))
+
+
+def begin(
+    session: Session, conf: cfg.ConfigOpts, kind: str, key: str, payload: Mapping[str, Any]
+) -> str:
+    """Record an action; within the transaction of its first step.
+
+    Returns:
+        The job's id; that of the unfinished job when there is one of this key.
+    """
+    return work.enqueue(session, kind, payload, key=key, delay=patience(conf))
+
+
+def alive(session: Session, conf: cfg.ConfigOpts, job_id: str) -> bool:
+    """A sign of life between two steps.
+
+    Returns:
+        False when another process has taken the action over.
+    """
+    return work_jobs.reschedule(session, job_id, patience(conf))
+
+
+def end(session: Session, job_id: str) -> None:
+    """The action is finished; within the transaction of its last step."""
+    work_jobs.cancel(session, job_id)
+
+
+def hasten(session: Session, job_id: str, delay: float = 0.0) -> None:
+    """Let the job do the rest, soon."""
+    work_jobs.reschedule(session, job_id, delay)
