@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.support.cloud import DEMO, CloudEnv
 from tests.support.magnum_daemons import Magnum, image, in_catalog, one_process, two_processes
 

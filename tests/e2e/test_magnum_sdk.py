@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import openstack
 import pytest
+
 from tests.support.cloud import ALT, DEMO, READER, CloudEnv, Person
 from tests.support.magnum_daemons import Magnum, image, one_process, two_processes
 
@@ -58,10 +60,10 @@ def distro(cloud_env: CloudEnv) -> Iterator[str]:
         yield name
 
 
-def servers(cloud: CloudEnv) -> set[str]:
-    """Names of the member's servers in Nova."""
-    body = cloud.call(DEMO, "compute", "GET", "/servers")
-    return {server["name"] for server in body["servers"]}
+def servers(cloud: CloudEnv, cluster: str) -> list[str]:
+    """Names of a cluster's servers in Nova; others may work in the project as well."""
+    body = cloud.call(DEMO, "compute", "GET", f"/servers?name=^{cluster}-")
+    return [server["name"] for server in body["servers"]]
 
 
 def make_template(sdk: Any, distro: str, name: str = "sdk") -> Any:
@@ -92,20 +94,20 @@ def test_a_template_and_a_cluster_of_servers_from_making_to_removal(
     changed = sdk.update_cluster_template(template, docker_volume_size=5)
     assert changed.docker_volume_size == 5
 
-    before = servers(cloud_env)
-    made = sdk.create_cluster(name="c1", cluster_template_id="sdk", node_count=1)
+    name = f"c{uuid.uuid4().hex[:8]}"
+    made = sdk.create_cluster(name=name, cluster_template_id="sdk", node_count=1)
     # No wait: the row is there when the answer is.
     assert sdk.get_cluster(made.id).status == "CREATE_IN_PROGRESS"
     magnum.wait_for(made.id, "CREATE_COMPLETE")
     cluster = sdk.get_cluster(made.id)
-    assert (cluster.name, cluster.node_count, cluster.master_count) == ("c1", 1, 1)
+    assert (cluster.name, cluster.node_count, cluster.master_count) == (name, 1, 1)
     assert cluster.cluster_template_id == template.id
     assert cluster.stack_id
-    assert len(servers(cloud_env) - before) == 2
-    assert [row.name for row in sdk.clusters()] == ["c1"]
-    assert sdk.find_cluster("c1").uuid == made.uuid
+    assert len(servers(cloud_env, name)) == 2
+    assert [row.name for row in sdk.clusters()] == [name]
+    assert sdk.find_cluster(name).uuid == made.uuid
 
-    assert connect(magnum, ALT).find_cluster("c1") is None
+    assert connect(magnum, ALT).find_cluster(name) is None
     with pytest.raises(openstack.exceptions.ForbiddenException):
         connect(magnum, READER).delete_cluster(made.id, ignore_missing=False)
 
@@ -114,8 +116,8 @@ def test_a_template_and_a_cluster_of_servers_from_making_to_removal(
     )
     sdk.delete_cluster(made.id)
     magnum.wait_for(made.id, "gone")
-    assert sdk.find_cluster("c1") is None
-    assert servers(cloud_env) == before
+    assert sdk.find_cluster(name) is None
+    assert servers(cloud_env, name) == []
     sdk.delete_cluster_template(template)
     assert list(sdk.cluster_templates()) == []
 

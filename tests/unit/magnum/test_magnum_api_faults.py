@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.magnum_api import LATEST, World, detail, world
 
+from tests.support.magnum_api import LATEST, World, detail, world
 from trimaran.db.queries import magnum as queries
 from trimaran.errors import Unavailable
 

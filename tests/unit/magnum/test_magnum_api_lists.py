@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 import pytest
 import sqlalchemy as sa
-from tests.support.magnum_api import World, detail, world
 
+from tests.support.magnum_api import World, detail, world
 from trimaran.db.models.magnum import MagnumService
 from trimaran.db.queries import magnum as queries
 from trimaran.magnum.api.controllers.mservices import is_up

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.magnum_api import World, detail, world
 
+from tests.support.magnum_api import World, detail, world
 from trimaran.magnum.api import microversions
 from trimaran.magnum.api.errors import NotAcceptable, VersionUnsupported
 from trimaran.magnum.api.microversions import Version

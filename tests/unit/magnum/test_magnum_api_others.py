@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.magnum_api import World, detail, world
 
+from tests.support.magnum_api import World, detail, world
 from trimaran.errors import BadRequest
 
 OCTETS = {"Content-Type": "application/octet-stream"}

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 import requests
-from tests.support.magnum_api import KEYSTONE, World, detail, world
 
+from tests.support.magnum_api import KEYSTONE, World, detail, world
 from trimaran.magnum.api import app
 from trimaran.magnum.api.pipeline import TokenRoute
 

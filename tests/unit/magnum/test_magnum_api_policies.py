@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.support.magnum_api import detail, world
 
+from tests.support.magnum_api import detail, world
 from trimaran.magnum import policies
 from trimaran.magnum.api import app
 from trimaran.policy import Enforcer

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.magnum_api import World, detail, world
 
+from tests.support.magnum_api import World, detail, world
 from trimaran.errors import BadRequest, Conflict, NotFound
 from trimaran.magnum.validation.resources import Resources, first_error
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.magnum_api import World, detail, world
 
+from tests.support.magnum_api import World, detail, world
 from trimaran.magnum.api.schemas.cluster_template import ClusterTemplate
 
 URL = "/v1/clustertemplates"
