@@ -16,6 +16,11 @@ def keystone(settings: Settings, venv: Environment) -> Sections:
             "key_repository": keys.directory(settings, "fernet"),
             "max_active_keys": 3,
         },
+        # of multi-factor logins; by default below /etc, where bootstrap makes it as root
+        "fernet_receipts": {
+            "key_repository": keys.directory(settings, "fernet"),
+            "max_active_keys": 3,
+        },
         "credential": {"key_repository": keys.directory(settings, "credential")},
         # bcrypt at its default cost takes 0.2 s of CPU for each password check
         "identity": {"password_hash_rounds": 4},
