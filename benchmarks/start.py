@@ -49,13 +49,8 @@ def command(daemon: str, etc: Path, port: int, scratch: Path) -> list[str]:
         return [*base, "--config", str(etc / "skyline.yaml"), "--port", str(port), "--workers", "1"]
     name, section, option = place
     extra = scratch / f"{daemon}.conf"
-    extra.write_text(f"[{section}]\n{option} = {port}\n")
-    return [
-        *base,
-        *("--config-file", str(etc / name)),
-        *("--config-file", str(extra)),
-        *("--workers", "1"),
-    ]
+    extra.write_text(f"[{section}]\n{option} = {port}\n[trimaran]\nworkers = 1\n")
+    return [*base, "--config-file", str(etc / name), "--config-file", str(extra)]
 
 
 def answers(port: int) -> bool:

@@ -54,10 +54,15 @@ def cli() -> None:
     """Three OpenStack services on one deck: console, EC2 and Magnum."""
 
 
-def main() -> None:
-    """Run the command line; a configuration error is one sentence and exit 1."""
+def run(command: click.Command, name: str) -> None:
+    """Run a command; a configuration error is one sentence and exit 1."""
     try:
-        cli(prog_name="trimaran")
+        command(prog_name=name)
     except ConfigError as error:
-        click.echo(f"trimaran: {error}", err=True)
+        click.echo(f"{name}: {error}", err=True)
         sys.exit(1)
+
+
+def main() -> None:
+    """Run the ``trimaran`` command."""
+    run(cli, "trimaran")

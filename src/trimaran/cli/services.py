@@ -150,39 +150,23 @@ def ec2_s3(files: tuple[str, ...], dirs: tuple[str, ...], workers: int | None) -
     )
 
 
-@click.command("magnum-api")
-@files
-@dirs
-@workers_option
-def magnum_api(files: tuple[str, ...], dirs: tuple[str, ...], workers: int | None) -> None:
+#: Magnum's commands take oslo.config's own arguments, as upstream's do.
+_passed_on = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
+
+
+@click.command("magnum-api", context_settings=_passed_on, add_help_option=False)
+@click.pass_context
+def magnum_api(context: click.Context) -> None:
     """Serve the Magnum API."""
-    from trimaran.config import magnum as options
-    from trimaran.magnum.api import app
+    from trimaran.magnum import cli
 
-    conf = options.load(files, dirs)
-    ssl = None
-    if conf.api.enabled_ssl:
-        ssl = {"certfile": conf.api.ssl_cert_file, "keyfile": conf.api.ssl_key_file}
-    _run(
-        "magnum-api",
-        conf,
-        lambda: options.load(files, dirs),
-        app.build,
-        str(conf.api.host),
-        conf.api.port,
-        workers or conf.api.workers or common.own(conf).workers,
-        ssl,
-    )
+    context.exit(cli.api(context.args))
 
 
-@click.command("magnum-conductor")
-@files
-@dirs
-def magnum_conductor(files: tuple[str, ...], dirs: tuple[str, ...]) -> None:
+@click.command("magnum-conductor", context_settings=_passed_on, add_help_option=False)
+@click.pass_context
+def magnum_conductor(context: click.Context) -> None:
     """Run a Magnum conductor until SIGTERM, then drain."""
-    from trimaran.config import magnum as options
-    from trimaran.magnum.conductor import service
+    from trimaran.magnum import cli
 
-    conf = options.load(files, dirs)
-    logs.setup(conf, "magnum-conductor")
-    service.run(conf)
+    context.exit(cli.conductor(context.args))
