@@ -94,7 +94,8 @@ def load(
     arguments += args
     chosen = [item for item in arguments if item.startswith(("--config-file", "--config-dir"))]
     default_files = cfg.find_config_files(project=product.project, prog=product.project)
-    if not chosen and not default_files:
+    asks_only = {"-h", "--help", "--version"} & set(args)
+    if not chosen and not default_files and not asks_only:
         raise ConfigError(
             f"/etc/{product.project}/{product.project}.conf: the file does not exist; "
             "create it or name another one with --config-file."
