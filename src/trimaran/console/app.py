@@ -18,7 +18,7 @@ from trimaran import web
 from trimaran.config.console import Settings
 from trimaran.console import faults, parts, public
 from trimaran.console.redirects import RelativeRedirectStage
-from trimaran.console.routers import login
+from trimaran.console.routers import login, policies
 from trimaran.console.token_stage import TokenStage
 
 LOG = logging.getLogger(__name__)
@@ -57,7 +57,8 @@ def build(settings: Settings) -> FastAPI:
     )
     app.state.parts = built
     app.add_exception_handler(RequestValidationError, faults.validation)
-    app.include_router(login.router, prefix=public.API)
+    for router in (login.router, policies.router):
+        app.include_router(router, prefix=public.API)
     return app
 
 

@@ -17,6 +17,7 @@ from trimaran.config.common import Own, own
 from trimaran.config.console import Settings
 from trimaran.console.domains import Domains
 from trimaran.console.extensions import Extensions
+from trimaran.console.policies.answers import Policies
 from trimaran.console.sessions import Sessions
 from trimaran.db import Database
 from trimaran.db.queries import console as queries
@@ -41,6 +42,7 @@ class Parts:
         sessions: the cookie.
         extensions: Neutron's, remembered for a while.
         domains: Keystone's, by name, remembered for a while.
+        policies: the rules of the services behind the console.
         runner: the purge of ended revocations.
     """
 
@@ -52,6 +54,7 @@ class Parts:
     sessions: Sessions
     extensions: Extensions
     domains: Domains
+    policies: Policies
     runner: Runner
 
 
@@ -69,18 +72,7 @@ def build(settings: Settings) -> Parts:
         pool_size=options.database_pool_size,
         pool_timeout=options.database_pool_timeout,
     )
-    identity = from_password(
-        auth_url=stack.keystone_url,
-        username=stack.system_user_name,
-        password=stack.system_user_password,
-        project_name=stack.system_project,
-        user_domain_name=stack.system_user_domain,
-        project_domain_name=stack.system_project_domain,
-        own=options,
-        region=stack.default_region,
-        interface=stack.interface_type,
-        verify=False if settings.trimaran.insecure else settings.default.cafile or True,
-    )
+    identity = identity_of(settings, options)
     cloud = Cloud(
         identity, region=stack.default_region, interface=stack.interface_type, own=options
     )
@@ -99,7 +91,25 @@ def build(settings: Settings) -> Parts:
         sessions=Sessions(settings.default),
         extensions=Extensions(cloud, settings.openstack.extension_mapping),
         domains=Domains(identity),
+        policies=Policies(settings, identity, options),
         runner=runner,
+    )
+
+
+def identity_of(settings: Settings, options: Own) -> Identity:
+    """Builds Keystone as our system user sees it."""
+    stack = settings.openstack
+    return from_password(
+        auth_url=stack.keystone_url,
+        username=stack.system_user_name,
+        password=stack.system_user_password,
+        project_name=stack.system_project,
+        user_domain_name=stack.system_user_domain,
+        project_domain_name=stack.system_project_domain,
+        own=options,
+        region=stack.default_region,
+        interface=stack.interface_type,
+        verify=False if settings.trimaran.insecure else settings.default.cafile or True,
     )
 
 
