@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 import requests
-from tests.support.cloud import CloudEnv
 
+from tests.support.cloud import CloudEnv
 from trimaran.cli.demo.process import PORTS
 
 WANTED = {

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from tests.support.cloud import CloudEnv
 from tests.support.ec2 import Daemon, free_port, keys_of, running, write_conf
 

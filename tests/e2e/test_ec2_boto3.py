@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+
 from tests.support.cloud import ALT, DEMO, CloudEnv
 from tests.support.ec2 import Daemon, free_port, keys_of, running, write_conf
 

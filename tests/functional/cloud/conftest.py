@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.cloud import CloudEnv
 
+from tests.support.cloud import CloudEnv
 from trimaran.cloud import Cloud, CloudSession
 from trimaran.config.common import defaults
 from trimaran.identity import Identity, Token, from_password

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+
 from tests.support.cloud import ALT, DEMO, CloudEnv
 from tests.support.ec2 import Daemon, free_port, keys_of, running, write_conf
-
 from trimaran.config import ec2 as ec2_config
 from trimaran.db import migrate
 from trimaran.ec2.context import Context

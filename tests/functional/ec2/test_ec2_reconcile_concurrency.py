@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 import requests_mock as mocking
+
 from tests.support import keystone
 from tests.support.ec2_openstack import MINE, THEIRS, Caller, OpenStack, instances_of
-
 from trimaran.cloud import Cloud
 from trimaran.db import Database, migrate
 from trimaran.db.queries import ec2 as queries

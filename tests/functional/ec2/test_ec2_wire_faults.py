@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 import sqlalchemy
 from botocore.exceptions import ClientError
+
 from tests.support.cloud import ADMIN, CloudEnv
 from tests.support.ec2 import Daemon, free_port, keys_of, running, write_conf
 from tests.support.tcp_proxy import Proxy

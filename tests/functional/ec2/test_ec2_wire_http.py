@@ -17,6 +17,7 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 from keystoneclient.contrib.ec2.utils import Ec2Signer
+
 from tests.support.cloud import DEMO, READER, CloudEnv
 from tests.support.ec2 import Daemon, free_port, keys_of, running, write_conf
 

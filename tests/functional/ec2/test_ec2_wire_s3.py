@@ -15,6 +15,7 @@ from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
+
 from tests.support.cloud import ALT, CloudEnv
 from tests.support.ec2 import Daemon, free_port, keys_of, running, write_conf
 

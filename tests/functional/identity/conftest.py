@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 import requests
-from tests.support.cloud import ADMIN, CloudEnv
 
+from tests.support.cloud import ADMIN, CloudEnv
 from trimaran.config.common import defaults
 from trimaran.identity import Identity, from_password
 

@@ -10,8 +10,8 @@ import pytest
 from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
-from tests.support.cloud import DEMO, CloudEnv
 
+from tests.support.cloud import DEMO, CloudEnv
 from trimaran import errors
 from trimaran.identity import Identity, Token, count_calls
 

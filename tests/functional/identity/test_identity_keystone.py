@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from tests.support.cloud import DEMO, CloudEnv
 
+from tests.support.cloud import DEMO, CloudEnv
 from trimaran import errors
 from trimaran.identity import Identity, Token, count_calls, sending
 

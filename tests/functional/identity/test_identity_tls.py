@@ -16,8 +16,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from tests.support.keystone import token, token_body
 
+from tests.support.keystone import token, token_body
 from trimaran import errors
 from trimaran.config.common import defaults
 from trimaran.identity import Identity, from_password

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.cloud import ADMIN, DEMO, READER, CloudEnv, Person
 
+from tests.support.cloud import ADMIN, DEMO, READER, CloudEnv, Person
 from trimaran.config.common import defaults
 from trimaran.identity import Identity, from_password
 from trimaran.policy import Context, Enforcer, Rule

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import requests_mock as mocking
-from tests.support.keystone import REGION, identity, token
 
+from tests.support.keystone import REGION, identity, token
 from trimaran.cloud import Cloud, CloudSession
 
 

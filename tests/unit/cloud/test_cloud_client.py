@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import requests
 import requests_mock as mocking
+
 from tests.support.keystone import (
     ENDPOINTS,
     REGION,
@@ -17,7 +18,6 @@ from tests.support.keystone import (
     identity,
     token,
 )
-
 from trimaran import errors
 from trimaran.cloud import Cloud, CloudError, CloudSession, NoEndpoint, client
 from trimaran.identity import count_calls

@@ -9,8 +9,8 @@ from contextvars import ContextVar
 
 import pytest
 import requests_mock as mocking
-from tests.support.keystone import identity, token
 
+from tests.support.keystone import identity, token
 from trimaran.cloud import fanout, gather
 from trimaran.identity import count_calls, sending
 

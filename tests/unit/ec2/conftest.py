@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 import requests_mock as mocking
+
 from tests.support import keystone
 from tests.support.ec2_openstack import THEIRS, Caller, OpenStack, database
-
 from trimaran.cloud import Cloud
 from trimaran.db import Database
 

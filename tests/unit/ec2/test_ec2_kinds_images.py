@@ -8,8 +8,8 @@ import uuid
 from typing import Any
 
 import pytest
-from tests.support.ec2_openstack import GLANCE, MINE, OPERATOR, THEIRS, Caller, OpenStack
 
+from tests.support.ec2_openstack import GLANCE, MINE, OPERATOR, THEIRS, Caller, OpenStack
 from trimaran.db.queries import ec2 as queries
 from trimaran.db.queries.ec2 import NewItem
 from trimaran.ec2 import ids

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.ec2_openstack import MINE, NOVA, Caller, OpenStack, instances_of
 
+from tests.support.ec2_openstack import MINE, NOVA, Caller, OpenStack, instances_of
 from trimaran.db.queries import ec2 as queries
 from trimaran.ec2.kinds import instance_states as states
 from trimaran.ec2.kinds.instance import (

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from tests.support.ec2_openstack import MINE, NOVA, OPERATOR, Caller, OpenStack, instances_of
 
+from tests.support.ec2_openstack import MINE, NOVA, OPERATOR, Caller, OpenStack, instances_of
 from trimaran.db.queries import ec2 as queries
 from trimaran.db.queries import ec2_tokens as tokens
 from trimaran.db.queries.ec2 import Item, NewItem

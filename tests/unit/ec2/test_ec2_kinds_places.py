@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.ec2_openstack import Caller, OpenStack
 
+from tests.support.ec2_openstack import Caller, OpenStack
 from trimaran.ec2.kinds.availability_zone import describe_availability_zones
 from trimaran.ec2.kinds.instance_type import (
     describe_instance_type_offerings,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.support.ec2_openstack import MINE, THEIRS, Caller
 
+from tests.support.ec2_openstack import MINE, THEIRS, Caller
 from trimaran.db.queries import ec2 as queries
 from trimaran.db.queries.ec2 import NewItem
 from trimaran.ec2 import ids

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from tests.support.ec2_openstack import MINE, NOVA, THEIRS, Caller, OpenStack, instances_of
 
+from tests.support.ec2_openstack import MINE, NOVA, THEIRS, Caller, OpenStack, instances_of
 from trimaran.db import Database
 from trimaran.db.queries import ec2 as queries
 from trimaran.ec2 import ids

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 import requests_mock as mocking
+
 from tests.support.keystone import Keystone
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from tests.support.keystone import token
 
+from tests.support.keystone import token
 from trimaran.errors import Unauthenticated
 from trimaran.identity import Token
 from trimaran.identity.cache import TokenCache

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import requests
 import requests_mock as mocking
-from tests.support.keystone import URL, Keystone, error, identity, token_body
 
+from tests.support.keystone import URL, Keystone, error, identity, token_body
 from trimaran import errors
 from trimaran.identity import RemoteError, count_calls
 from trimaran.identity.ec2 import malformed

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import requests
 import requests_mock as mocking
-from tests.support.keystone import identity, token
 from urllib3 import exceptions as pool_exceptions
 
+from tests.support.keystone import identity, token
 from trimaran import errors
 from trimaran.identity import RemoteError, Session, count_calls
 from trimaran.identity.exchange import exchange, never_sent

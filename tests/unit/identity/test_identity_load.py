@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import requests_mock as mocking
 from oslo_config import cfg
-from tests.support.keystone import Keystone
 
+from tests.support.keystone import Keystone
 from trimaran.config.common import defaults
 from trimaran.errors import ConfigError
 from trimaran.identity import Identity, from_conf

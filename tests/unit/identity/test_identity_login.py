@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 import requests_mock as mocking
-from tests.support.keystone import URL, Keystone, error, identity, token_body
 
+from tests.support.keystone import URL, Keystone, error, identity, token_body
 from trimaran import errors
 from trimaran.identity import Identity, MoreMethodsRequired, RemoteError
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 import requests_mock as mocking
-from tests.support.keystone import identity, token
 
+from tests.support.keystone import identity, token
 from trimaran.identity import outgoing_headers, sending
 from trimaran.identity.outgoing import headers_for
 

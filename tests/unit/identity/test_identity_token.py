@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from tests.support.keystone import catalog, token, token_body
 
+from tests.support.keystone import catalog, token, token_body
 from trimaran.identity import Token
 from trimaran.identity.catalog import find_url, regions
 from trimaran.identity.rest import v3_url

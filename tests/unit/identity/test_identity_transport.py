@@ -11,8 +11,8 @@ import pytest
 import requests
 import requests_mock as mocking
 from prometheus_client import REGISTRY
-from tests.support.keystone import URL, Keystone, identity, token, token_body
 
+from tests.support.keystone import URL, Keystone, identity, token, token_body
 from trimaran.config.common import defaults
 from trimaran.identity import count_calls, transport
 

@@ -7,8 +7,8 @@ import logging
 import pytest
 import requests
 import requests_mock as mocking
-from tests.support.keystone import ENDPOINTS, URL, Keystone, error, identity, token_body
 
+from tests.support.keystone import ENDPOINTS, URL, Keystone, error, identity, token_body
 from trimaran import errors
 from trimaran.config.common import defaults
 from trimaran.identity import RemoteError, count_calls

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from oslo_config import cfg
 from oslo_policy import policy as oslo
-from tests.support.keystone import token
 
+from tests.support.keystone import token
 from trimaran.errors import Forbidden
 from trimaran.policy import Context, DeprecatedRule, Enforcer, Rule
 
