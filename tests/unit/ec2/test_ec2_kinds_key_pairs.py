@@ -10,6 +10,8 @@ import pytest
 import requests_mock as mocking
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.support.ec2_openstack import Caller
 from tests.support.ec2_storage import Storage
@@ -119,6 +121,21 @@ def test_every_form_of_a_public_key_is_understood(form: str) -> None:
 def test_junk_is_no_key(openstack: Storage, me: Caller, junk: bytes) -> None:
     assert _code(me, import_key_pair, KeyName="k", PublicKeyMaterial=junk) == "InvalidKey.Format"
     assert openstack.pairs == {}
+
+
+@given(
+    st.one_of(
+        st.binary(max_size=300),
+        st.text(max_size=300).map(lambda text: text.encode()),
+        st.binary(max_size=300).map(lambda raw: b"ssh-rsa " + base64.b64encode(raw)),
+        st.binary(max_size=300).map(base64.b64encode),
+    )
+)
+@settings(deadline=None)
+def test_nothing_but_a_key_is_a_key(sent: bytes) -> None:
+    with pytest.raises(EC2Error) as caught:
+        material.public_key(sent)
+    assert caught.value.code == "InvalidKey.Format"
 
 
 def test_two_lines_are_not_one_key() -> None:

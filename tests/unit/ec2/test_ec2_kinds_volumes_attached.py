@@ -13,6 +13,7 @@ from trimaran.db.queries import ec2 as queries
 from trimaran.ec2.kinds.instance import describe_instances
 from trimaran.ec2.kinds.volume import describe_volumes
 from trimaran.ec2.kinds.volume_attach import attach_volume, detach_volume
+from trimaran.ec2.kinds.volume_attachments import note_deletes
 from trimaran.ec2.protocol.errors import to_ec2
 from trimaran.errors import TrimaranError
 from trimaran.identity import count_calls
@@ -131,6 +132,16 @@ def test_a_note_on_another_attachment_is_not_believed(
         [attachment] = _one(me)["Attachments"]
         told = (attachment["Device"], attachment["DeleteOnTermination"])
         assert told == ("/dev/vdc", True)
+
+
+def test_what_becomes_of_it_with_the_instance_can_be_changed(
+    openstack: Storage, me: Caller, server: dict[str, Any], wanted: dict[str, str]
+) -> None:
+    me(attach_volume, **wanted)
+    note_deletes(me.context(), wanted["VolumeId"], server["id"], True)
+    note_deletes(me.context(), wanted["VolumeId"], "another server", True)
+    [attachment] = _one(me)["Attachments"]
+    assert (attachment["DeleteOnTermination"], attachment["Device"]) == (True, "/dev/sdh")
 
 
 def test_a_failed_attachment_leaves_no_trace(

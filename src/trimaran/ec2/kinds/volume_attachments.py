@@ -80,6 +80,20 @@ def note_attachment(ctx: Context, volume_id: str, server: str, note: Mapping[str
     ctx.db.write(write)
 
 
+def note_deletes(ctx: Context, volume_id: str, server: str, deletes: bool) -> None:
+    """Remember that an attachment was told to end (or not) with its instance."""
+
+    def write(session: Session) -> None:
+        for item in queries.items_by_ids(session, ctx.project_id, [volume_id]):
+            noted = dict(item.data.get(ATTACHED) or {})
+            if server in noted:
+                noted[server] = {**noted[server], "deletes": deletes}
+                data = {**item.data, ATTACHED: noted}
+                queries.update_item(session, ctx.project_id, volume_id, data=data)
+
+    ctx.db.write(write)
+
+
 def _notes(pair: Pair) -> Notes:
     """The item's notes that may be believed."""
     there = attachments(pair.body)
