@@ -8,20 +8,23 @@ database is part of the context instead of a global of the process.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from trimaran.errors import Unauthenticated
 
 if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
     from trimaran.cloud import Cloud, CloudSession
     from trimaran.db import Database
+    from trimaran.magnum.certificates import Certificates
     from trimaran.policy import Context
 
 
 #: members that never travel
-_LOCAL = frozenset({"db", "cloud"})
+_LOCAL = frozenset({"db", "cloud", "certificates", "settled"})
 
 
 @dataclass
@@ -34,6 +37,9 @@ class RequestContext:
         operation_id: the recorded operation that this message is about.
         db: the database that objects of this context read and write.
         cloud: the OpenStack services, for drivers that need them.
+        certificates: the clusters' certificates, for drivers that need them.
+        settled: called with session, UUID and status in the transaction in
+            which an object of this context saves that a cluster's operation ended.
     """
 
     auth_token: str | None = field(default=None, repr=False)
@@ -54,6 +60,10 @@ class RequestContext:
     operation_id: str | None = None
     db: Database | None = field(default=None, repr=False, compare=False)
     cloud: Cloud | None = field(default=None, repr=False, compare=False)
+    certificates: Certificates | None = field(default=None, repr=False, compare=False)
+    settled: Callable[[Session, str, str], None] | None = field(
+        default=None, repr=False, compare=False
+    )
 
     @classmethod
     def from_policy(cls, context: Context, *, auth_url: str | None = None) -> RequestContext:

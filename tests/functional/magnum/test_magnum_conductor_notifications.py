@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy.orm import Session
 
-from tests.support.magnum_conductor import Deployment
+from tests.support.magnum_conductor import RABBIT, Deployment
 from tests.support.processes import Fleet
+from tests.support.tcp_proxy import Proxy
+from trimaran.db.queries import work_jobs
 from trimaran.magnum import rpc
+from trimaran.magnum.notifications import Notifier
 from trimaran.magnum.rpc.threads import oslo_messaging
 
 
@@ -41,7 +46,13 @@ def fleet() -> Iterator[Fleet]:
 
 
 class Loud(Deployment):
-    """A deployment whose operator wants notifications."""
+    """A deployment whose operator wants notifications, maybe by a broker of their own."""
+
+    def __init__(
+        self, folder: Path, url: str, *, notifications: str = f"rabbit://{RABBIT}/"
+    ) -> None:
+        self.notifications = notifications
+        super().__init__(folder, url)
 
     def write_conf(self, name: str, transport: str | None = None, **more: str) -> str:
         return super().write_conf(
@@ -49,6 +60,7 @@ class Loud(Deployment):
             transport,
             oslo_messaging_notifications__driver="messagingv2",
             oslo_messaging_notifications__topics=f"{self.topic}-events",
+            oslo_messaging_notifications__transport_url=self.notifications,
             **more,
         )
 
@@ -62,15 +74,24 @@ def magnum(tmp_path: Path, mariadb_url: str) -> Iterator[Loud]:
 
 @pytest.fixture
 def listener(magnum: Loud) -> Iterator[Listener]:
+    with listening(magnum) as endpoint:
+        yield endpoint
+
+
+@contextlib.contextmanager
+def listening(magnum: Loud) -> Iterator[Listener]:
+    """Receives a deployment's notifications."""
     transport = rpc.open_notification_transport(magnum.conf)
     target = oslo_messaging.Target(topic=f"{magnum.topic}-events", exchange=magnum.topic)
     endpoint = Listener()
     running = oslo_messaging.get_notification_listener(transport, [target], [endpoint])
     running.start()
-    yield endpoint
-    running.stop()
-    running.wait()
-    transport.cleanup()
+    try:
+        yield endpoint
+    finally:
+        running.stop()
+        running.wait()
+        transport.cleanup()
 
 
 def test_each_transition_is_told_once(magnum: Loud, listener: Listener, fleet: Fleet) -> None:
@@ -103,3 +124,43 @@ def test_each_transition_is_told_once(magnum: Loud, listener: Listener, fleet: F
     reason = told[-1][4]["target"]["attachments"][0]["content"]["status_reason"]
     assert reason == "sandbox: create refused"
     assert listener.arrived.empty()
+
+
+def test_events_outlive_the_broker_and_the_conductor(
+    tmp_path: Path, mariadb_url: str, fleet: Fleet
+) -> None:
+    host, _, port = RABBIT.rpartition("@")[2].partition(":")
+    with Proxy(host, int(port or 5672)) as way:
+        url = f"rabbit://{RABBIT.rpartition('@')[0]}@127.0.0.1:{way.port}/"
+        magnum = Loud(tmp_path, mariadb_url, notifications=url)
+        with listening(magnum) as arrived:
+            way.cut()
+            first = magnum.start(fleet, "one")
+            cluster = magnum.create({"sandbox_polls": "1"})
+            magnum.until_status(cluster, "CREATE_COMPLETE")
+            first.kill()
+            assert arrived.arrived.empty()
+
+            way.mend()
+            magnum.start(fleet, "two")
+            outcomes = [told[3] for told in arrived.take(2)]
+        assert outcomes == ["pending", "success"]
+        assert arrived.arrived.empty()
+        jobs = magnum.db.read(lambda s: work_jobs.listing(s, kind="magnum.notify"))
+        assert [job.state for job in jobs] == ["done", "done"]
+        magnum.db.dispose()
+
+
+def test_an_event_of_a_change_that_is_undone_is_not_told(tmp_path: Path, mariadb_url: str) -> None:
+    magnum = Loud(tmp_path, mariadb_url)
+    notifier = Notifier(magnum.conf, magnum.db)
+    cluster = magnum.create()
+
+    def unit(session: Session) -> None:
+        notifier.record(session, magnum.context, cluster, "create", "pending")
+        raise RuntimeError("the change failed")
+
+    with pytest.raises(RuntimeError):
+        magnum.db.write(unit)
+    assert magnum.db.read(lambda s: work_jobs.listing(s, kind="magnum.notify")) == []
+    magnum.db.dispose()

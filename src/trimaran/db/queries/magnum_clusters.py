@@ -121,6 +121,23 @@ def node_totals(session: Session, cluster_uuids: Sequence[str]) -> dict[str, Nod
     return totals
 
 
+def cluster_snapshot(session: Session, uuid: str) -> dict[str, Any] | None:
+    """Returns a cluster's columns and the sums of its node groups, as they are in this unit.
+
+    Changes that the unit has made by statements are seen.
+
+    Args:
+        session: the unit of work.
+        uuid: of the cluster.
+    """
+    query = sa.select(Cluster).where(Cluster.uuid == uuid)
+    row = session.scalars(query, execution_options={"populate_existing": True}).one_or_none()
+    if row is None:
+        return None
+    values = {column.name: getattr(row, column.name) for column in Cluster.__table__.columns}
+    return values | vars(node_totals(session, [uuid])[uuid])
+
+
 def reserve_cluster_quota(session: Session, project_id: str, default_limit: int) -> None:
     """Checks the project's cluster quota and keeps other creators out until commit.
 
@@ -323,6 +340,7 @@ __all__ = [
     "Scope",
     "as_uuid",
     "check_cluster_quota",
+    "cluster_snapshot",
     "clusters_to_poll",
     "count_clusters",
     "create_cluster",

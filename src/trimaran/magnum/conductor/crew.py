@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+from sqlalchemy.orm import Session
 
 from trimaran import identity, work
 from trimaran.cloud import Cloud
@@ -24,6 +26,7 @@ from trimaran.magnum.sealing import Sealer, Unsealable
 LOG = logging.getLogger(__name__)
 
 LEASE = "magnum.cluster/"
+_ACTIONS = {"CREATE": "create", "DELETE": "delete"}
 
 
 @dataclass
@@ -70,21 +73,33 @@ class Crew:
             cloud=cloud,
             drivers=Drivers(conf),
             certificates=Certificates(manager, Rules.from_conf(conf)),
-            notifier=Notifier(conf),
+            notifier=Notifier(conf, db),
             operations=Operations.from_conf(conf),
             sealer=sealer,
         )
 
     def admin(self) -> RequestContext:
-        """Returns the context of periodic work."""
-        return RequestContext.admin(self.db, self.cloud)
+        """Returns the context of periodic work; objects of it tell when an operation ends."""
+        context = self._equipped(RequestContext.admin())
 
-    def context(self, told: Mapping[str, Any], sealed_token: str | None) -> RequestContext:
+        def settled(session: Session, uuid: str, status: str) -> None:
+            outcome = "success" if status.endswith("_COMPLETE") else "failure"
+            self.notifier.record(session, context, uuid, action_of(status), outcome)
+
+        return replace(context, settled=settled)
+
+    def context(
+        self, told: Mapping[str, Any], sealed_token: str | None, operation: str
+    ) -> RequestContext:
         """Returns the context of a recorded operation.
+
+        A driver that completes an operation at once is told of here; a failure
+        is told of by the handler.
 
         Args:
             told: the members that were recorded.
             sealed_token: the user's token; one that cannot be opened is left out.
+            operation: names the operation in notifications.
         """
         token = None
         if sealed_token and self.sealer is not None:
@@ -92,7 +107,17 @@ class Crew:
                 token = self.sealer.open(sealed_token)
             except Unsealable as problem:
                 LOG.error("The token of an operation is lost: %s", problem)
-        return RequestContext.from_dict({**told, "auth_token": token}).at(self.db, self.cloud)
+        context = self._equipped(RequestContext.from_dict({**told, "auth_token": token}))
+
+        def settled(session: Session, uuid: str, status: str) -> None:
+            if status.endswith("_COMPLETE"):
+                action = action_of(status)
+                self.notifier.record(session, context, uuid, action, "success", operation=operation)
+
+        return replace(context, settled=settled)
+
+    def _equipped(self, context: RequestContext) -> RequestContext:
+        return replace(context, db=self.db, cloud=self.cloud, certificates=self.certificates)
 
     @contextlib.contextmanager
     def alone_with(self, cluster_uuid: str) -> Iterator[None]:
@@ -112,6 +137,11 @@ class Crew:
     def close(self) -> None:
         """Closes connections."""
         self.db.dispose()
+
+
+def action_of(status: str) -> str:
+    """Returns what notifications call the operation behind a status (spec/magnum.md 7.2, F-12)."""
+    return _ACTIONS.get(status.partition("_")[0], "update")
 
 
 def make_cloud(conf: Any, own: Own) -> Cloud:

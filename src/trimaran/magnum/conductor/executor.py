@@ -7,22 +7,24 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from sqlalchemy.orm import Session
+
 from trimaran import errors, work
 from trimaran.db.models import work as states
 from trimaran.db.queries import magnum as queries
 from trimaran.db.queries import work_jobs
 from trimaran.magnum.conductor.crew import Crew, infrastructure
 from trimaran.magnum.conductor.handlers import HANDLERS
-from trimaran.magnum.conductor.operation import Operation, told
+from trimaran.magnum.conductor.operation import Operation, tag_of, told
+from trimaran.magnum.context import RequestContext
 from trimaran.magnum.objects import Cluster
-from trimaran.magnum.operations import KINDS, kind_of, name_of
+from trimaran.magnum.operations import KINDS, action_in_status, kind_of, name_of
 from trimaran.magnum.rpc import faults
 
 LOG = logging.getLogger(__name__)
 
 #: seconds that one run of an operation may take before another process tries
 RUN_TIMEOUT = 3600.0
-_ACTION = {"cluster_create": "CREATE", "cluster_delete": "DELETE"}
 
 
 class Executor:
@@ -66,7 +68,9 @@ class Executor:
         row = self._crew.db.read(lambda s: queries.find_cluster(s, payload["cluster"]))
         if row is None:
             return None
-        context = self._crew.context(payload.get("context") or {}, payload.get("token"))
+        context = self._crew.context(
+            payload.get("context") or {}, payload.get("token"), tag_of(job)
+        )
         return Operation(
             crew=self._crew,
             job=job,
@@ -80,15 +84,18 @@ class Executor:
         """Makes the failure of an operation visible that no handler could end."""
         if "error" in job.payload:
             return
-        action = _ACTION.get(name_of(job.kind), "UPDATE")
+        action = action_in_status(name_of(job.kind))
         text = f"The operation was given up: {reason}"
-        problem = errors.TrimaranError(text)
-        job.commit(
-            lambda session: queries.fail_cluster(session, job.payload["cluster"], action, text),
-            "failed",
-            error=told(problem),
-            token=None,
-        )
+        uuid = job.payload["cluster"]
+        context = RequestContext.from_dict(job.payload.get("context") or {})
+
+        def give_up(session: Session) -> None:
+            queries.fail_cluster(session, uuid, action, text)
+            self._crew.notifier.record(
+                session, context, uuid, action.lower(), "failure", operation=tag_of(job)
+            )
+
+        job.commit(give_up, "failed", error=told(errors.TrimaranError(text)), token=None)
 
     def wait(self, operation_id: str, timeout: float) -> None:
         """Waits for the end of an operation, for a caller that wants its outcome.

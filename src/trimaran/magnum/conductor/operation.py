@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -99,17 +98,32 @@ class Operation:
                 f'{doing} a cluster when status is "{self.cluster.status}" is not supported.'
             )
 
-    def announce(self, action: str) -> None:
-        """Sends the notification that the operation begins, once."""
-        self.crew.notifier.cluster(
-            self.context, self.cluster, action, "pending", operation=self.job.id
-        )
-
     def note(
-        self, step: str, write: Callable[[Session], Any] | None = None, **updates: Any
+        self,
+        step: str,
+        write: Callable[[Session], Any] | None = None,
+        *,
+        tell: tuple[str, str] | None = None,
+        **updates: Any,
     ) -> None:
-        """Notes a step; what is written with it takes effect only while the job is ours."""
-        self.job.commit(write or (lambda session: None), step, **updates)
+        """Notes a step; what is written with it takes effect only while the job is ours.
+
+        Args:
+            step: its name.
+            write: changes of the database that belong to it.
+            tell: action and outcome of the notification that belongs to it.
+            updates: what later steps need.
+        """
+
+        def unit(session: Session) -> None:
+            if write is not None:
+                write(session)
+            if tell is not None:
+                self.crew.notifier.record(
+                    session, self.context, self.cluster.uuid, *tell, operation=tag_of(self.job)
+                )
+
+        self.job.commit(unit, step, **updates)
 
     def failed(
         self,
@@ -144,11 +158,8 @@ class Operation:
                 undo(session)
             queries.fail_cluster(session, self.cluster.uuid, action, reason, nodegroups=nodegroups)
 
-        self.note("failed", write, error=told(problem), token=None)
-        with contextlib.suppress(errors.NotFound):
-            self.cluster.refresh()
-        self.crew.notifier.cluster(
-            self.context, self.cluster, action.lower(), "failure", operation=self.job.id
+        self.note(
+            "failed", write, tell=(action.lower(), "failure"), error=told(problem), token=None
         )
         raise work.Fail(reason)
 
@@ -165,15 +176,17 @@ class Operation:
                 reason = {"status_reason": problem.message}
                 queries.update_cluster(session, self.cluster.uuid, reason)
 
-        self.note("refused", write, error=told(problem), token=None)
-        self.crew.notifier.cluster(
-            self.context, self.cluster, action, "failure", operation=self.job.id
-        )
+        self.note("refused", write, tell=(action, "failure"), error=told(problem), token=None)
         raise work.Fail(problem.message)
 
     def done(self, write: Callable[[Session], Any] | None = None) -> None:
         """Notes that nothing is left to do, and drops the user's token."""
         self.note("done", write, token=None)
+
+
+def tag_of(job: work.JobRun) -> str:
+    """Names an operation in notifications; when an operator has it run again, it is another."""
+    return f"{job.id}/{job.payload['retries']}" if job.payload.get("retries") else job.id
 
 
 def reason_of(problem: Exception) -> str:

@@ -54,6 +54,7 @@ class Conductor:
         self.runner = work.Runner(crew.db, own=crew.own, name=BINARY)
         self.executor = Executor(crew)
         self.executor.register(self.runner)
+        crew.notifier.register(self.runner)
         self.runner.add_job(DELETE_CERTIFICATES, self._delete_certificates)
         if conf.periodic_enable:
             self.runner.periodic(

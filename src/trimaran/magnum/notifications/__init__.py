@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from trimaran.magnum.notifications.cadf import payload
-from trimaran.magnum.notifications.notifier import Notifier
+from trimaran.magnum.notifications.notifier import Notifier, record
 
-__all__ = ["Notifier", "payload"]
+__all__ = ["Notifier", "payload", "record"]

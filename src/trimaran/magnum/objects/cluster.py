@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from sqlalchemy.orm import Session
+
 from trimaran.db.models import magnum as models
 from trimaran.db.queries import magnum as queries
 from trimaran.errors import NotFound
@@ -128,9 +130,21 @@ class Cluster(base.MagnumObject):
             NotFound: the cluster is gone.
         """
         changes = self.pending()
-        if changes and not self.db.write(lambda s: queries.update_cluster(s, self.uuid, changes)):
+        if changes and not self.db.write(lambda s: self._write(s, changes)):
             raise NotFound(f"Cluster {self.uuid} could not be found.", code="ClusterNotFound")
         self.obj_reset_changes()
+
+    def _write(self, session: Session, changes: Mapping[str, Any]) -> bool:
+        status = str(changes.get("status") or "")
+        settled = self._context.settled if self._context is not None else None
+        ends = settled is not None and status.endswith(("_COMPLETE", "_FAILED"))
+        before = queries.find_cluster(session, self.uuid, lock=True) if ends else None
+        news = before is not None and before.status != status
+        if not queries.update_cluster(session, self.uuid, changes):
+            return False
+        if news and settled is not None:
+            settled(session, self.uuid, status)
+        return True
 
     def refresh(self, context: RequestContext | None = None) -> None:
         """Reads all fields again; what was changed and not saved is lost.

@@ -8,6 +8,12 @@ the order in which it was asked for, and run again from its last step.
 
 from __future__ import annotations
 
-from trimaran.magnum.operations.record import KINDS, Operations, kind_of, name_of
+from trimaran.magnum.operations.record import (
+    KINDS,
+    Operations,
+    action_in_status,
+    kind_of,
+    name_of,
+)
 
-__all__ = ["KINDS", "Operations", "kind_of", "name_of"]
+__all__ = ["KINDS", "Operations", "action_in_status", "kind_of", "name_of"]

@@ -51,6 +51,11 @@ def name_of(kind: str) -> str:
     return kind.removeprefix(PREFIX)
 
 
+def action_in_status(name: str) -> str:
+    """Returns what an operation is called in a cluster's status ("cluster_create" → "CREATE")."""
+    return {"cluster_create": "CREATE", "cluster_delete": "DELETE"}.get(name, "UPDATE")
+
+
 class Operations:
     """Records operations.
 

@@ -27,8 +27,7 @@ def create(op: Operation) -> None:
     try:
         _certificates(op)
         if op.step != "announced":
-            op.announce("create")
-            op.note("announced")
+            op.note("announced", tell=("create", "pending"))
         op.driver().create_cluster(op.context, cluster, op.args.get("create_timeout"))
         cluster.save()
     except Exception as problem:  # noqa: BLE001 - whatever a driver raises is for the user
@@ -64,10 +63,12 @@ def delete(op: Operation) -> None:
     """Has the driver begin to remove the cluster; the rows go when it says so."""
     cluster = op.cluster
     if op.step == "":
-        op.note("marked", lambda session: queries.mark_cluster_deleting(session, cluster.uuid))
+        op.note(
+            "announced",
+            lambda session: queries.mark_cluster_deleting(session, cluster.uuid),
+            tell=("delete", "pending"),
+        )
         cluster.refresh()
-        op.announce("delete")
-        op.note("announced")
     if cluster.status != "DELETE_IN_PROGRESS":
         cluster.status = "DELETE_IN_PROGRESS"
     try:
@@ -111,10 +112,8 @@ def update(op: Operation) -> None:
             queries.update_nodegroup(session, worker.uuid, {"node_count": count})
             queries.update_cluster(session, cluster.uuid, IN_PROGRESS)
 
-        op.note("sized", begin, old_count=worker.node_count)
+        op.note("announced", begin, tell=("update", "pending"), old_count=worker.node_count)
         cluster.refresh()
-        op.announce("update")
-        op.note("announced")
     try:
         driver = op.driver()
         manager = driver.get_scale_manager(op.context, None, cluster)
@@ -146,11 +145,9 @@ def resize(op: Operation) -> None:
             queries.update_nodegroup(session, group.uuid, changes)
             queries.update_cluster(session, cluster.uuid, IN_PROGRESS)
 
-        op.note("sized", begin, old_count=group.node_count)
+        op.note("announced", begin, tell=("update", "pending"), old_count=group.node_count)
         cluster.refresh()
         group.refresh()
-        op.announce("update")
-        op.note("announced")
     try:
         driver = op.driver()
         manager = driver.get_scale_manager(op.context, None, cluster)
@@ -183,8 +180,7 @@ def upgrade(op: Operation) -> None:
             op.allow(COMPLETE, "Upgrading")
         except errors.BadRequest as problem:
             op.refused(problem)
-        op.announce("update")
-        op.note("announced")
+        op.note("announced", tell=("update", "pending"))
     try:
         template = ClusterTemplate.get_by_uuid(op.context.elevated(), args["cluster_template"])
         op.driver().upgrade_cluster(

@@ -30,7 +30,6 @@ INTERVAL = 10.0
 PARALLEL = 16
 #: seconds that a driver may take to answer
 TIMEOUT = 120.0
-_ACTIONS = {"CREATE": "create", "DELETE": "delete"}
 
 
 class StatusSync:
@@ -84,28 +83,25 @@ class StatusSync:
         if late:
             self._too_late(cluster)
             return
-        before = cluster.status or ""
-        if before != "DELETE_COMPLETE":
+        if cluster.status != "DELETE_COMPLETE":
             driver = crew.drivers.for_template(cluster.cluster_template)
             driver.update_cluster_status(crew.admin(), cluster)
-        after = cluster.status or ""
-        if after != before and after.endswith(("_COMPLETE", "_FAILED")):
-            self._tell(cluster, after)
-        if after == "DELETE_COMPLETE":
+        # A driver may leave it to us to save what it found; saving tells, too.
+        cluster.save()
+        if cluster.status == "DELETE_COMPLETE":
             self._remove(cluster)
-
-    def _tell(self, cluster: Cluster, status: str) -> None:
-        action = _ACTIONS.get(status.split("_")[0], "update")
-        outcome = "success" if status.endswith("_COMPLETE") else "failure"
-        self._crew.notifier.cluster(self._crew.admin(), cluster, action, outcome)
 
     def _too_late(self, cluster: Cluster) -> None:
         """Ends a creation that takes longer than its user gave it (F-64)."""
         reason = f"The cluster was not created within {cluster.create_timeout} minutes."
         LOG.warning("Cluster %s: %s", cluster.uuid, reason)
-        self._crew.db.write(lambda s: queries.fail_cluster(s, cluster.uuid, "CREATE", reason))
-        cluster.refresh()
-        self._tell(cluster, "CREATE_FAILED")
+        context = self._crew.admin()
+
+        def unit(session: Session) -> None:
+            if queries.fail_cluster(session, cluster.uuid, "CREATE", reason):
+                self._crew.notifier.record(session, context, cluster.uuid, "create", "failure")
+
+        self._crew.db.write(unit)
 
     def _remove(self, cluster: Cluster) -> None:
         """Removes certificates, node groups and row; what cannot go now goes later (F-8)."""
