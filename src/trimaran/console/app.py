@@ -18,17 +18,17 @@ from trimaran import web
 from trimaran.config.console import Settings
 from trimaran.console import faults, parts, public
 from trimaran.console.redirects import RelativeRedirectStage
-from trimaran.console.routers import login, policies
+from trimaran.console.routers import contrib, login, policies, settings, sso, switch
 from trimaran.console.token_stage import TokenStage
 
 LOG = logging.getLogger(__name__)
 
 
-def build(settings: Settings) -> FastAPI:
+def build(options: Settings) -> FastAPI:
     """Builds the application.
 
     Args:
-        settings: skyline.yaml.
+        options: skyline.yaml.
 
     Returns:
         The application; its lifespan starts the background work and closes
@@ -37,7 +37,7 @@ def build(settings: Settings) -> FastAPI:
     Raises:
         ConfigError: the database URL cannot be used.
     """
-    built = parts.build(settings)
+    built = parts.build(options)
     app = web.create_app(
         "console",
         own=built.own,
@@ -45,7 +45,7 @@ def build(settings: Settings) -> FastAPI:
         version="0.1.0",
         render_error=faults.render,
         probes={"database": built.db.ping, "identity": built.identity.ping},
-        stages=_stages(settings, built),
+        stages=_stages(options, built),
         start=[built.runner.start],
         stop=[built.runner.stop, built.identity.close, built.db.dispose],
         openapi_url=f"{public.API}/openapi.json",
@@ -53,12 +53,12 @@ def build(settings: Settings) -> FastAPI:
         redoc_url="/redoc",
         # Upstream sends none, and a client must notice no difference.
         request_id_header=None,
-        address_header=settings.default.secure_proxy_addr_header,
+        address_header=options.default.secure_proxy_addr_header,
     )
     app.state.parts = built
     app.add_exception_handler(RequestValidationError, faults.validation)
-    for router in (login.router, policies.router):
-        app.include_router(router, prefix=public.API)
+    for group in (login, sso, switch, contrib, policies, settings):
+        app.include_router(group.router, prefix=public.API)
     return app
 
 

@@ -40,15 +40,22 @@ LOOKALIKES = (
 )
 
 
-def needs_credentials(scope: Scope, routes: Iterable[BaseRoute]) -> bool:
+# Public too when the operator says so (spec/skyline.md F50).
+DOMAINS = "/api/v1/contrib/domains"
+
+
+def needs_credentials(
+    scope: Scope, routes: Iterable[BaseRoute], paths: frozenset[str] = PATHS
+) -> bool:
     """Tells whether a request must be authenticated.
 
     Args:
         scope: the request.
         routes: the application's routes.
+        paths: the public paths.
     """
     path = scope["path"]
-    if not path.startswith(API) or path in PATHS:
+    if not path.startswith(API) or path in paths:
         return False
     if path.startswith(LOOKALIKES):
         return any(route.matches(scope)[0] is not Match.NONE for route in routes)

@@ -40,10 +40,15 @@ class TokenStage:
     def __init__(self, app: ASGIApp, parts: Parts) -> None:
         self.app = app
         self.parts = parts
+        self.public = public.PATHS
+        if parts.settings.trimaran.anonymous_domains:
+            self.public |= {public.DOMAINS}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handles one request."""
-        if scope["type"] != "http" or not public.needs_credentials(scope, scope["app"].routes):
+        if scope["type"] != "http" or not public.needs_credentials(
+            scope, scope["app"].routes, self.public
+        ):
             await self.app(scope, receive, send)
             return
         connection = HTTPConnection(scope)

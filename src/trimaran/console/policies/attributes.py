@@ -1,9 +1,10 @@
 """What the rules see of a caller: credentials and target (spec/skyline.md 5.2).
 
 The console asks about nothing in particular, so the target is the caller's own
-in every spelling that the 16 services use.  The lists are upstream's to the
-letter: one attribute more would turn a refusal into a permission, and the
-front end would offer what the service then denies.
+in every spelling that the 16 services use.  The lists are upstream's: one attribute more may turn a
+refusal into a permission, and the front end would offer what the service then
+denies.  The exception is ``is_admin_project``, without which today's Heat has
+no administrator at all (its older rules also asked for the system's scope).
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ def credentials(
         "role_ids": list(token.role_ids),
         "roles": list(token.roles),
         "is_admin": not set(admin_roles).isdisjoint(token.roles),
+        "is_admin_project": token.is_admin_project,
         "is_reader_admin": not set(reader_roles).isdisjoint(token.roles),
     }
 

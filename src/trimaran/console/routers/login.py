@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from trimaran.cloud import gather
 from trimaran.console import faults, profile
 from trimaran.console.caller import Caller, CurrentCaller
+from trimaran.console.keystones import of_region
 from trimaran.console.parts import CurrentParts, Parts
 from trimaran.console.schemas.common import Detail, Message, RequestId, Unauthorized
 from trimaran.console.schemas.login import Config, Credential, Profile
@@ -70,9 +71,10 @@ def begin(request: Request, response: Response, parts: Parts, token: Token, regi
         errors.Unauthenticated: no project can be used.
         errors.Unavailable: Keystone does not answer.
     """
+    keystone = of_region(parts.identity, region)
     answers: dict[str, Any] = gather(
-        projects=lambda: parts.identity.projects(token, region=region),
-        user=lambda: parts.identity.user(token.user_id, region=region),
+        projects=lambda: parts.identity.projects(token, region=keystone),
+        user=lambda: parts.identity.user(token.user_id, region=keystone),
     )
     usable = [item["id"] for item in answers["projects"] if item.get("enabled")]
     if not usable:
@@ -80,7 +82,7 @@ def begin(request: Request, response: Response, parts: Parts, token: Token, regi
     default = answers["user"].get("default_project_id")
     project_id = default if default in usable else usable[0]
     if token.project_id != project_id:
-        token = parts.identity.rescope(token, project_id, region=region)
+        token = parts.identity.rescope(token, project_id, region=keystone)
     session = parts.sessions.new(token.id, region)
     built = profile.build(parts, token, session, user=answers["user"], projects=answers["projects"])
     parts.sessions.set_cookies(response, session, request)

@@ -17,7 +17,8 @@ from trimaran.console.policies.services import SERVICES, Service
 from trimaran.console.tools import common, rule_files
 from trimaran.policy import Rule
 
-LOG = logging.getLogger(__name__)
+# Not __name__: that is "__main__" under "python -m".
+LOG = logging.getLogger("trimaran.console.tools")
 
 directory = click.option(
     "--dir",
