@@ -253,6 +253,17 @@ class _OwnBase(_Group):
     insecure: bool = Field(
         default=False, description="Do not verify the certificates of OpenStack's https endpoints."
     )
+    anonymous_domains: bool = Field(
+        default=False,
+        description="Tell the names of the domains to everybody; the login page of the front end "
+        "in PyPI's skyline-console 9.0.0 needs them.",
+    )
+    sso_callback_base: str = Field(
+        default="",
+        description="Scheme, host and port of the console as browsers see it, for the single "
+        "sign-on callback, e.g. http://console.example:9999. Default: from ssl_enabled and the "
+        "request's Host.",
+    )
 
 
 def _own_model() -> type[_OwnBase]:

@@ -1,4 +1,4 @@
-"""Administrators and readers, by the names of the roles in the current token (spec/skyline.md 2.7)."""
+"""Administrators and readers by the roles in the current token (spec/skyline.md 2.7)."""
 
 from __future__ import annotations
 
