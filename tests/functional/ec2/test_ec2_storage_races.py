@@ -95,6 +95,7 @@ def test_all_see_a_new_volume_under_one_id(openstack: Storage, me: Caller) -> No
 def test_a_death_while_making_a_volume(
     openstack: Storage, me: Caller, monkeypatch: pytest.MonkeyPatch, answered: bool
 ) -> None:
+    wanted = {"Size": 3, "VolumeType": "gp3", "ClientToken": "t", "TagSpecifications": TAGS}
     whole = Volume.create_volume
 
     def die(self: Volume, body: Any, **more: Any) -> Any:
@@ -105,16 +106,17 @@ def test_a_death_while_making_a_volume(
     with monkeypatch.context() as patch:
         patch.setattr(Volume, "create_volume", die)
         with pytest.raises(Died):
-            me(create_volume, Size=3, ClientToken="t", TagSpecifications=TAGS)
+            me(create_volume, **wanted)
     [left] = items(me, "vol")
-    again = me(create_volume, Size=3, ClientToken="t", TagSpecifications=TAGS)
+    again = me(create_volume, **wanted)
     assert again["VolumeId"] == left.id, "the client's retry gets what was begun"
-    assert (again["State"], again["Tags"]) == ("creating", TAGS[0]["Tags"])
+    told = (again["State"], again["Tags"], again["VolumeType"])
+    assert told == ("creating", TAGS[0]["Tags"], "gp3")
     assert len(openstack.volumes) == answered
     if answered:
         [item] = items(me, "vol")
         assert item.os_id == next(iter(openstack.volumes))
-        assert "stage" not in item.data
+        assert item.data == {"client_token": "t", "type": {"alias": "gp3", "name": "plain"}}
 
 
 def test_a_death_while_taking_a_snapshot(

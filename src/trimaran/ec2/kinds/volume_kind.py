@@ -8,8 +8,11 @@ Beside its id an item holds what EC2 says and Cinder does not know, in its blob:
     by server: the instance's id, the device name that was asked for, and
     whether the volume dies with the instance (see `volume_attachments`);
 ``modification``
-    the last ModifyVolume; ``snapshot_id``, ``type``, ``client_token``: see
-    `volume_create`.
+    the last ModifyVolume (see `volume_modification`);
+``type``
+    EC2's name of the volume type and Cinder's name of what it stands for;
+``snapshot_id``, ``client_token``, ``auto_enable_io``
+    what the volume was made with, or told to be.
 
 What no longer agrees with Cinder is repaired as it is seen.
 """
@@ -34,6 +37,7 @@ STAGE = "stage"
 MAKING = "making"
 DRAFT = "draft"
 ATTACHED = "attached"
+TYPE = "type"
 
 _OWNER = "os-vol-tenant-attr:tenant_id"
 
@@ -67,6 +71,9 @@ class Volumes(Kind):
         data = dict(item.data)
         if item.os_id is None or STAGE in data:
             data = made(data)
+        asked = data.get(TYPE)
+        if asked and asked.get("name") is None:
+            data[TYPE] = {**asked, "name": found.body.get("volume_type")}
         noted = data.get(ATTACHED) or {}
         kept = _kept(noted, found.body)
         if kept != noted:

@@ -13,7 +13,7 @@ from trimaran.ec2.context import Context
 from trimaran.ec2.kinds import volume_states as states
 from trimaran.ec2.kinds.volume import one_volume
 from trimaran.ec2.kinds.volume_create import check_size
-from trimaran.ec2.kinds.volume_kind import Volumes
+from trimaran.ec2.kinds.volume_kind import TYPE, Volumes
 from trimaran.ec2.kinds.volume_modification import MODIFICATION, MODIFYING, shown, state_of
 from trimaran.ec2.kinds.volume_types import Choice, choose_type, refuse_promises
 from trimaran.ec2.kinds.volume_view import body_of, type_of
@@ -159,7 +159,7 @@ def _note(ctx: Context, pair: Pair, note: dict[str, Any], choice: Choice | None)
         for item in queries.items_by_ids(session, ctx.project_id, [pair.item.id]):
             data = {**item.data, MODIFICATION: note}
             if choice is not None:
-                data.pop("type", None)
+                data.pop(TYPE, None)
                 actual = choice.name or pair.body.get("volume_type")
                 data |= choice.noted(actual)
             queries.update_item(session, ctx.project_id, item.id, data=data)

@@ -15,6 +15,7 @@ from typing import Any
 
 from trimaran.cloud import gather
 from trimaran.ec2.context import Context
+from trimaran.ec2.kinds.volume_kind import TYPE
 from trimaran.ec2.protocol.errors import invalid_value, unsupported
 from trimaran.ec2.reconcile_kind import as_admin
 from trimaran.errors import NotFound
@@ -48,7 +49,7 @@ class Choice:
 
     def noted(self, actual: Any) -> dict[str, Any]:
         """What an item's blob says about it, given the type that the volume really has."""
-        return {"type": {"alias": self.alias, "name": actual}} if self.alias else {}
+        return {TYPE: {"alias": self.alias, "name": actual}} if self.alias else {}
 
 
 def refuse_promises(request: Request) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from trimaran.ec2.kinds.volume_kind import DRAFT
+from trimaran.ec2.kinds.volume_kind import DRAFT, TYPE
 from trimaran.ec2.kinds.volume_states import state_of
 from trimaran.ec2.reconcile_kind import Pair, View
 
@@ -50,7 +50,7 @@ def body_of(pair: Pair) -> Mapping[str, Any]:
 def type_of(data: Mapping[str, Any], volume: Mapping[str, Any]) -> str:
     """The volume type: Cinder's name, or EC2's name for it under which it was asked for."""
     kind = str(volume.get("volume_type") or "")
-    asked = data.get("type") or {}
+    asked = data.get(TYPE) or {}
     if asked.get("alias") and asked.get("name") in (kind, None):
         return str(asked["alias"])
     return kind
