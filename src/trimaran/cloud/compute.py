@@ -74,6 +74,11 @@ class Compute(Client):
         body: Row = {} if length is None else {"length": length}
         return str(self.action(server_id, {"os-getConsoleOutput": body}).get("output") or "")
 
+    def server_password(self, server_id: str) -> str:
+        """Returns the administrator's password as the guest encrypted it, or ""."""
+        answer = self.json("GET", f"servers/{segment(server_id)}/os-server-password")
+        return str(answer.get("password") or "")
+
     def set_metadata(self, server_id: str, metadata: Query) -> Row:
         """Adds to or changes the metadata of a server; returns all of it."""
         path = f"servers/{segment(server_id)}/metadata"
@@ -106,6 +111,12 @@ class Compute(Client):
         """Attaches a volume (``volumeId``, ``device``, ``delete_on_termination``)."""
         path = f"servers/{segment(server_id)}/os-volume_attachments"
         return self._create(path, "volumeAttachment", body)
+
+    def update_volume_attachment(self, server_id: str, volume_id: str, body: Query) -> None:
+        """Changes an attachment (``volumeId``, ``delete_on_termination``); Nova from Ussuri on."""
+        path = f"servers/{segment(server_id)}/os-volume_attachments/{segment(volume_id)}"
+        # 2.85 lets owners change delete_on_termination.
+        self.request("PUT", path, json={"volumeAttachment": dict(body)}, microversion="2.85")
 
     def detach_volume(self, server_id: str, volume_id: str) -> None:
         """Detaches a volume; Nova does the work later."""

@@ -12,6 +12,7 @@ from trimaran.db.queries import ec2_tokens
 from trimaran.ec2 import journal
 from trimaran.ec2.context import Context
 from trimaran.ec2.jobs import launch
+from trimaran.ec2.kinds import image_reserve, instance_resize
 from trimaran.ec2.parts import Parts
 from trimaran.ec2.service_context import context_of
 
@@ -37,6 +38,8 @@ class Crew:
         self._enforcer = policy.Enforcer("ec2-jobs", ())
         self.runner = work.Runner(parts.db, own=parts.own, name="ec2-api")
         self._add(journal.LAUNCH, launch.run)
+        self._add(journal.RESIZE, instance_resize.run)
+        self._add(journal.IMAGE, image_reserve.run)
         self.runner.periodic("ec2.tokens", TOKENS_EVERY, self._drop_old_tokens)
 
     def start(self) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from trimaran.ec2.context import Context
 from trimaran.ec2.protocol import filters
 from trimaran.ec2.protocol.errors import EC2Error, not_found
+
+#: The zone name that upstream's clients ask for to see hosts and services.
+VERBOSE = "verbose"
 
 FILTERS: filters.Table = {
     "group-long-name": "GroupLongName",
@@ -28,6 +31,8 @@ FILTERS: filters.Table = {
 def describe_availability_zones(ctx: Context, request: Mapping[str, Any]) -> dict[str, Any]:
     """The zones that instances can be placed in."""
     matches = filters.compile_filters(request.get("Filters"), FILTERS, taggable=False)
+    if list(request.get("ZoneNames") or ()) == [VERBOSE]:
+        return {"AvailabilityZones": matches.apply(_verbose(ctx))}
     found = zones(ctx)
     for parameter, field in (("ZoneNames", "ZoneName"), ("ZoneIds", "ZoneId")):
         wanted = set(request.get(parameter) or ())
@@ -37,6 +42,24 @@ def describe_availability_zones(ctx: Context, request: Mapping[str, Any]) -> dic
         if wanted:
             found = [zone for zone in found if zone[field] in wanted]
     return {"AvailabilityZones": matches.apply(found)}
+
+
+def _verbose(ctx: Context) -> Iterator[dict[str, Any]]:
+    """Zones, hosts and services, one below the other: for administrators (Nova's rule)."""
+    for zone in ctx.user.compute.zones(detail=True):
+        yield _line(ctx, zone["zoneName"], zone["zoneState"]["available"])
+        for host, services in (zone.get("hosts") or {}).items():
+            yield _line(ctx, f"|- {host}", True, "")
+            for name, service in services.items():
+                up = service["available"]
+                state = ("enabled" if service["active"] else "disabled", ":-)" if up else "XXX")
+                told = f"{' '.join(state)} {service.get('updated_at') or ''}".strip()
+                yield _line(ctx, f"| |- {name}", up, told)
+
+
+def _line(ctx: Context, name: str, available: bool, told: str | None = None) -> dict[str, Any]:
+    state = "available" if available else "unavailable"
+    return {"ZoneName": name, "State": state if told is None else told, "RegionName": ctx.region}
 
 
 def check_zone(ctx: Context, name: str) -> None:

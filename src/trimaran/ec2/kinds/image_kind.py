@@ -26,6 +26,12 @@ from trimaran.errors import NotFound
 FEW = 6
 IDS_IN_ONE_QUESTION = 50
 
+#: Stage of an item whose image is being made by a request (see `image_reserve`).
+STAGE = "stage"
+MAKING = "making"
+#: Glance property that says which item an image was made for.
+MARK = "ec2_id"
+
 _KINDS = {"aki": "aki", "kernel": "aki", "ari": "ari", "ramdisk": "ari"}
 
 
@@ -79,7 +85,7 @@ class Images(Kind):
                 image["id"],
                 image,
                 own=image.get("owner") == ctx.project_id,
-                hint=str(image.get("ec2_id") or ""),
+                hint=str(image.get(MARK) or ""),
             )
         return list(things.values())
 
@@ -98,12 +104,20 @@ class Images(Kind):
 
     def repair(self, ctx: Context, item: Item, found: Found) -> Mapping[str, Any]:
         public = is_public(found.body)
-        if item.is_public == public and item.data.get("is_public", False) == public:
+        # One without data yet is still being made, or was left behind (`image_reserve`).
+        data = item.data if found.body.get("status") == "queued" else made(item.data)
+        data = {**data, "is_public": public}
+        if item.is_public == public and data == {"is_public": False, **item.data}:
             return {}
-        return {"is_public": public, "data": {**item.data, "is_public": public}}
+        return {"is_public": public, "data": data}
 
     def fate(self, ctx: Context, item: Item) -> Fate:
-        return Fate.DELETE if item.os_id else Fate.KEEP
+        if item.os_id:
+            return Fate.DELETE
+        if item.data.get(STAGE) != MAKING:
+            return Fate.KEEP  # a job makes its image
+        young = item.age is not None and item.age < ctx.conf.trimaran.launch_deadline_seconds
+        return Fate.KEEP if young else Fate.DELETE
 
     def references(
         self, ctx: Context, listed: Mapping[str, Any], found: Sequence[Found]
@@ -119,6 +133,11 @@ class Images(Kind):
                 if prefix and len(device.os_id) == 36:
                     alike = self.prefixes if prefix == "ami" else ()
                     yield Reference(prefix, device.os_id, own=False, alike=alike)
+
+
+def made(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The blob of an item whose image is there."""
+    return {name: value for name, value in data.items() if name != STAGE}
 
 
 def images_of(listed: Mapping[str, Any]) -> Iterable[dict[str, Any]]:

@@ -115,6 +115,12 @@ class Instance:
         known = self.of.volumes
         return [known[os_id] for os_id in attached_volumes(self.server) if os_id in known]
 
+    @property
+    def volumes_by_id(self) -> dict[str, str]:
+        """Cinder's ids of the attached volumes by their EC2 ids."""
+        shown = ((self.of.view.id_of(volume["id"]), volume["id"]) for volume in self._volumes)
+        return {volume_id: os_id for volume_id, os_id in shown if volume_id}
+
     def facts_now(self) -> dict[str, Any]:
         """What to remember of it for when the server is gone."""
         now = {"image_id": self.image_id, "zone": self.zone, "launch_time": self.launch_time}

@@ -44,17 +44,17 @@ def block_devices(
             ``InvalidSnapshot.NotFound``, ``UnsupportedOperation`` and the
             parameter errors.
     """
-    entries = _by_device(wanted or ())
+    entries = by_device(wanted or ())
     if not entries:
         return []
-    sources = _sources(ctx, entries.values())
+    sources = sources_of(ctx, entries.values())
     brought = {bare(device.name): device for device in devices(image)}
     root = root_device_name(image)
     made: list[dict[str, Any]] = []
     for name, entry in entries.items():
         is_root = name == bare(root) if root else name in _USUAL_ROOTS
         _check_merge(entry, brought.get(name), is_root)
-        made.append(_device(entry, brought.get(name), is_root, image, sources))
+        made.append(device_of(entry, brought.get(name), is_root, image, sources))
     if not root_is_volume(image) and not any(device.get("boot_index") == 0 for device in made):
         # Nova takes a list for the whole truth: without this there is nothing to boot from.
         made.insert(
@@ -70,7 +70,12 @@ def block_devices(
     return made
 
 
-def _by_device(wanted: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+def by_device(wanted: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+    """The entries of a request by bare device name, each checked for its form.
+
+    Raises:
+        EC2Error: see `block_devices`.
+    """
     entries: dict[str, Mapping[str, Any]] = {}
     for entry in wanted:
         name = entry.get("DeviceName")
@@ -78,7 +83,9 @@ def _by_device(wanted: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, An
             raise missing("BlockDeviceMapping.DeviceName")
         before = entries.get(bare(name))
         if before is not None and before["DeviceName"] != name:
-            raise _invalid(f"The device '{name}' is used in more than one block-device mapping")
+            raise invalid_devices(
+                f"The device '{name}' is used in more than one block-device mapping"
+            )
         entries[bare(name)] = entry
         ebs = entry.get("Ebs") or {}
         if ebs.get("Encrypted") or ebs.get("KmsKeyId"):
@@ -96,8 +103,12 @@ def _is_virtual(name: str) -> bool:
     return name == "swap" or (name.startswith("ephemeral") and name[9:].isdigit())
 
 
-def _sources(ctx: Context, entries: Any) -> dict[str, tuple[str, str]]:
-    """(source type, OpenStack id) by the id that an entry names."""
+def sources_of(ctx: Context, entries: Any) -> dict[str, tuple[str, str]]:
+    """(source type, OpenStack id) by the id that an entry names.
+
+    Raises:
+        EC2Error: ``InvalidSnapshotID.Malformed``, ``InvalidSnapshot.NotFound``.
+    """
     named = {}
     for entry in entries:
         source = (entry.get("Ebs") or {}).get("SnapshotId")
@@ -124,25 +135,34 @@ def _check_merge(entry: Mapping[str, Any], device: Device | None, is_root: bool)
         return
     name, ebs = entry["DeviceName"], entry.get("Ebs") or {}
     if device.name != name:
-        raise _invalid(f"The device '{name}' is called '{device.name}' in the image")
+        raise invalid_devices(f"The device '{name}' is called '{device.name}' in the image")
     if device.virtual and ebs.get("SnapshotId"):
-        raise _invalid(f"The device '{name}' of the image is no EBS device")
+        raise invalid_devices(f"The device '{name}' of the image is no EBS device")
     if is_root and ebs.get("SnapshotId"):
-        raise _invalid("The snapshot of the root device cannot be changed")
+        raise invalid_devices("The snapshot of the root device cannot be changed")
     size = ebs.get("VolumeSize")
     if size is not None and device.size is not None and size < device.size:
-        raise _invalid(
+        raise invalid_devices(
             f"The volume of device '{name}' is smaller than the image's {device.size} GiB"
         )
 
 
-def _device(
+def device_of(
     entry: Mapping[str, Any],
     device: Device | None,
     is_root: bool,
     image: Mapping[str, Any],
     sources: Mapping[str, tuple[str, str]],
 ) -> dict[str, Any]:
+    """One entry in Nova's words.
+
+    Args:
+        entry: as boto3 takes it.
+        device: what the image has of this name, or None.
+        is_root: the image boots from it.
+        image: the Glance image.
+        sources: see `sources_of`.
+    """
     name, ebs = entry["DeviceName"], entry.get("Ebs") or {}
     if entry.get("NoDevice") is not None:
         return {"device_name": name, "no_device": True}
@@ -184,10 +204,18 @@ def _device(
     return made
 
 
+def as_property(device: dict[str, Any]) -> dict[str, Any]:
+    """Turn Nova's words for a request into those for an image's property, in place."""
+    if "uuid" in device:
+        device[f"{device['source_type']}_id"] = device.pop("uuid")
+    return device
+
+
 def _least_size(image: Mapping[str, Any]) -> int:
     size = image.get("virtual_size") or image.get("size") or 1
     return max(int(image.get("min_disk") or 0), -(-int(size) // _GIB), 1)
 
 
-def _invalid(message: str) -> EC2Error:
+def invalid_devices(message: str) -> EC2Error:
+    """``InvalidBlockDeviceMapping``."""
     return EC2Error("InvalidBlockDeviceMapping", message)

@@ -19,7 +19,7 @@ FILTERS: filters.Table = {
 def describe_regions(ctx: Context, request: Mapping[str, Any]) -> dict[str, Any]:
     """The configured regions; without ``region_list``, the one that this service runs in."""
     matches = filters.compile_filters(request.get("Filters"), FILTERS, taggable=False)
-    regions = _regions(ctx)
+    regions = known_regions(ctx)
     wanted = dict.fromkeys(request.get("RegionNames") or ())
     for name in wanted:
         if name not in regions:
@@ -32,7 +32,8 @@ def describe_regions(ctx: Context, request: Mapping[str, Any]) -> dict[str, Any]
     return {"Regions": matches.apply(shown)}
 
 
-def _regions(ctx: Context) -> dict[str, str]:
+def known_regions(ctx: Context) -> dict[str, str]:
+    """Endpoints of the configured regions by their names."""
     conf = ctx.conf
     hosts = dict(_entry(entry) for entry in conf.region_list if entry.strip())
     return {
