@@ -17,11 +17,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from trimaran.sandbox import dump, mariadb
+from trimaran.sandbox.migrations import migrate
+from trimaran.sandbox.places import pins_digest
 from trimaran.sandbox.processes import Processes
 from trimaran.sandbox.progress import Progress
 from trimaran.sandbox.seed import identity, people
-from trimaran.sandbox.services import service_environment
-from trimaran.sandbox.settings import DAEMONS, DATABASES, LIB, REGION, Settings, pins_digest
+from trimaran.sandbox.settings import DAEMONS, DATABASES, Settings
 from trimaran.sandbox.venv import Environment
 
 MARKS = "sandbox"
@@ -159,7 +160,8 @@ class Databases:
         self.say(f"database of {service} {how} ({time.monotonic() - begin:.0f} s)")
 
     def _cache(self, what: str) -> Path:
-        return self.venv.root / "schema" / f"{what}-{SCHEMA_FORMAT}.json"
+        server = mariadb.kind(self.settings.mysql_port)
+        return self.venv.root / "schema" / f"{what}-{server}-{SCHEMA_FORMAT}.json"
 
     def _kept(self, service: str) -> dict[str, list[str]] | None:
         seeded = dump.load(self._cache(_seeded_identity())) if service == "keystone" else None
@@ -211,59 +213,3 @@ def _seeded_identity() -> str:
     """The name of the cache of what the present code seeds."""
     code = [inspect.getsource(module).encode() for module in (people, identity)]
     return f"keystone-seeded-{hashlib.sha256(b''.join(code)).hexdigest()[:12]}"
-
-
-def migrate(service: str, settings: Settings, processes: Processes, venv: Environment) -> None:
-    """Run a service's own migrations on its databases."""
-    conf = ["--config-file", str(settings.config_file(service))]
-    env = service_environment(settings, venv, service)
-    keystone = [venv.bin("keystone-manage"), *conf]
-    commands: dict[str, list[list[str]]] = {
-        "keystone": [
-            [*keystone, "db_sync"],
-            [
-                *keystone,
-                "bootstrap",
-                "--bootstrap-password",
-                "password",
-                *(
-                    word
-                    for kind in ("admin", "internal", "public")
-                    for word in (f"--bootstrap-{kind}-url", settings.auth_url)
-                ),
-                "--bootstrap-region-id",
-                REGION,
-            ],
-        ],
-        "glance": [
-            [venv.bin("glance-manage"), *conf, "db_sync"],
-            [
-                venv.bin("glance-manage"),
-                *conf,
-                "db_load_metadefs",
-                str(venv.etc("glance", "metadefs")),
-            ],
-        ],
-        "placement": [[venv.bin("placement-manage"), *conf, "db", "sync"]],
-        "neutron": [[venv.bin("neutron-db-manage"), *conf, "upgrade", "heads"]],
-        "cinder": [[venv.bin("cinder-manage"), *conf, "db", "sync"]],
-        "nova": [
-            [
-                str(venv.python),
-                str(LIB / "nova_setup.py"),
-                str(settings.config_file("nova")),
-                settings.database_url("nova_cell0"),
-            ]
-        ],
-        "barbican": [
-            [
-                venv.bin("barbican-manage"),
-                "db",
-                "upgrade",
-                "--db-url",
-                settings.database_url("barbican"),
-            ]
-        ],
-    }
-    for command in commands[service]:
-        processes.run(service, command, env)

@@ -9,9 +9,10 @@ from typing import Any
 import yaml
 
 from trimaran.sandbox import postgresql
+from trimaran.sandbox.places import write_file
 from trimaran.sandbox.problem import SandboxError
 from trimaran.sandbox.seed import people
-from trimaran.sandbox.settings import PASSWORD, REGION, Settings, write_file
+from trimaran.sandbox.settings import PASSWORD, REGION, Settings
 from trimaran.sandbox.venv import Environment
 
 SHORT_NAMES = {"admin": "admin", "demo": "demo", "alt": "alt_demo"}

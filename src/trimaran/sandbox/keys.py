@@ -10,7 +10,8 @@ import base64
 import os
 from pathlib import Path
 
-from trimaran.sandbox.settings import Settings, write_file
+from trimaran.sandbox.places import write_file
+from trimaran.sandbox.settings import Settings
 
 
 def ensure(settings: Settings) -> None:

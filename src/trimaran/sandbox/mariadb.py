@@ -56,6 +56,15 @@ def answers(port: int) -> bool:
         return False
 
 
+def kind(port: int) -> str:
+    """The make and major version of a server: a dump of one is not for the other."""
+    with connect(port) as cursor:
+        cursor.execute("SELECT VERSION()")
+        version = str(cursor.fetchone()[0])
+    make = "mariadb" if "mariadb" in version.lower() else "mysql"
+    return f"{make}{version.partition('.')[0]}"
+
+
 def choose(settings: Settings, own: bool = False) -> None:
     """Decide whose server is used; a choice made before stays."""
     if settings.mysql_port:

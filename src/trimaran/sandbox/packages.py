@@ -18,10 +18,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from trimaran.sandbox.locks import hold
+from trimaran.sandbox.places import cache_root
 from trimaran.sandbox.problem import SandboxError
 from trimaran.sandbox.processes import Processes
 from trimaran.sandbox.progress import Progress
-from trimaran.sandbox.settings import cache_root
 
 POLICY = Path("/usr/sbin/policy-rc.d")
 _MARK = "# written by the trimaran sandbox while it installs packages; safe to remove"

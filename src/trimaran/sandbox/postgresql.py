@@ -60,7 +60,8 @@ def place(settings: Settings) -> Place:
         raise SandboxError(
             "PostgreSQL cannot run as root, and there is no user postgres."
         ) from None
-    name = f"trimaran-sandbox-{settings.base_port}-{settings.ident}"
+    # found again also when settings.json is gone: the name depends on the path alone
+    name = f"trimaran-sandbox-{settings.ident}"
     return Place(Path(user.pw_dir) / name, user.pw_uid, user.pw_gid)
 
 
@@ -108,7 +109,7 @@ def answers(port: int) -> bool:
 
 def remove(settings: Settings) -> None:
     """Forget the data."""
-    if programs() is not None:
+    if programs() is not None and place(settings).data.exists():
         shutil.rmtree(place(settings).data, ignore_errors=True)
 
 

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import requests
 
+from trimaran.sandbox.places import LIB
 from trimaran.sandbox.problem import SandboxError
 from trimaran.sandbox.processes import Processes, clean_environment
 from trimaran.sandbox.progress import Progress
-from trimaran.sandbox.settings import HOST, LIB, Settings
+from trimaran.sandbox.settings import HOST, Settings
 from trimaran.sandbox.venv import Environment
 
 

@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from trimaran.sandbox.places import write_file
 from trimaran.sandbox.problem import SandboxError
 
 HOST = "127.0.0.1"
 REGION = "RegionOne"
 PASSWORD = "password"
 DEFAULT_BASE_PORT = 15000
-LIB = Path(__file__).resolve().parent / "lib"
 
 
 @dataclass(frozen=True)
@@ -210,26 +210,3 @@ class Settings:
     def process_names(self) -> list[str]:
         """Long-running processes, in the order in which ``status`` lists them."""
         return [*self.own_servers, *(f"{name}-api" for name in self.apis), *DAEMONS]
-
-
-def cache_root() -> Path:
-    """The per-user cache directory (XDG base directory specification)."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    root = Path(base) if base.startswith("/") else Path.home() / ".cache"
-    return root / "trimaran" / "sandbox"
-
-
-def pins_digest() -> str:
-    """What the cached environment and schemas are keyed by: the pins' content."""
-    return hashlib.sha256((LIB / "requirements.txt").read_bytes()).hexdigest()[:16]
-
-
-def write_file(path: Path, text: str, mode: int = 0o644) -> None:
-    """Replace a file whole; the mode is set before anything is in it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".new")
-    temporary.unlink(missing_ok=True)
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-    with open(descriptor, "w") as handle:
-        handle.write(text)
-    temporary.replace(path)

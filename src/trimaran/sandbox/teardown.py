@@ -26,6 +26,8 @@ _GENTLY = {"postgresql": signal.SIGINT}
 def stop_commands(lock: Path, processes: Processes, say: Progress) -> None:
     """End commands that work on this state, and what a killed one left: they hold its lock."""
     me = os.getpid()
+    if others := [pid for pid in processes.proc.holders(lock) if pid != me]:
+        say(f"ending the command that works on this sandbox (pid {others[0]})")
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
         end = time.monotonic() + 5
         while holders := [pid for pid in processes.proc.holders(lock) if pid != me]:
@@ -34,7 +36,6 @@ def stop_commands(lock: Path, processes: Processes, say: Progress) -> None:
             for pid in holders:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, number)
-            say(f"ending the command that works on this sandbox (pid {holders[0]})")
             time.sleep(1)
 
 
@@ -62,8 +63,7 @@ def reset(settings: Settings, processes: Processes, venv: Environment, say: Prog
             say(f"the MariaDB at port {settings.mysql_port} does not answer: its databases stay")
     if settings.amqp_port and not settings.amqp_own:
         rabbitmq.delete_vhost(settings.amqp_port, settings.amqp_vhost, processes)
-    if "postgresql" in settings.extras:
-        postgresql.remove(settings)
+    postgresql.remove(settings)
     for entry in sorted(settings.state.iterdir()) if settings.state.is_dir() else []:
         if entry.is_dir() and not entry.is_symlink():
             shutil.rmtree(entry)

@@ -15,10 +15,10 @@ from pathlib import Path
 
 from trimaran.sandbox import packages
 from trimaran.sandbox.locks import hold
+from trimaran.sandbox.places import LIB, cache_root, pins_digest
 from trimaran.sandbox.problem import SandboxError
 from trimaran.sandbox.processes import Processes
 from trimaran.sandbox.progress import Progress
-from trimaran.sandbox.settings import LIB, cache_root, pins_digest
 
 # what the pins were tested with; other versions lack wheels of some of them
 PYTHON = (3, 11)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from trimaran.sandbox.places import cache_root, write_file
 from trimaran.sandbox.problem import SandboxError
 from trimaran.sandbox.settings import (
     AMQP_DISTRIBUTION_OFFSET,
@@ -15,8 +16,6 @@ from trimaran.sandbox.settings import (
     OPTIONAL_APIS,
     SERVER_OFFSETS,
     Settings,
-    cache_root,
-    write_file,
 )
 
 

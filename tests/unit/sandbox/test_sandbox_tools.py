@@ -14,10 +14,11 @@ from click.testing import CliRunner
 from trimaran.sandbox import amqp, keys, mariadb, packages, postgresql, rabbitmq, status, venv
 from trimaran.sandbox.bringup import check_ports
 from trimaran.sandbox.cli import sandbox
+from trimaran.sandbox.places import LIB, pins_digest
 from trimaran.sandbox.problem import SandboxError
 from trimaran.sandbox.processes import Processes, clean_environment
 from trimaran.sandbox.progress import Progress
-from trimaran.sandbox.settings import LIB, Settings, pins_digest
+from trimaran.sandbox.settings import Settings
 
 
 class Recorder(Processes):

@@ -7,7 +7,8 @@ from trimaran.sandbox.configs.control import barbican, glance, keystone, placeme
 from trimaran.sandbox.configs.network import neutron
 from trimaran.sandbox.configs.parts import Sections, render
 from trimaran.sandbox.configs.volume import cinder
-from trimaran.sandbox.settings import Settings, write_file
+from trimaran.sandbox.places import write_file
+from trimaran.sandbox.settings import Settings
 from trimaran.sandbox.venv import Environment
 
 __all__ = ["build", "render", "write"]
