@@ -217,12 +217,12 @@ def two_processes(
 
 
 @contextlib.contextmanager
-def image(cloud: CloudEnv, distro: str = "ubuntu") -> Iterator[str]:
-    """The name of an image that says its distribution; it is removed at the end."""
+def image(cloud: CloudEnv, distro: str | None = "ubuntu") -> Iterator[str]:
+    """The name of an image that says its distribution, if any; it is removed at the end."""
     name = f"magnum-{uuid.uuid4().hex[:8]}"
     body = {
         "name": name,
-        "os_distro": distro,
+        **({"os_distro": distro} if distro else {}),
         "disk_format": "raw",
         "container_format": "bare",
         "visibility": "private",
