@@ -57,14 +57,12 @@ class Policies:
             for each in sets
         }
         self._likeness = Likeness(rule.check for each in sets for rule in each.rules)
-        self._fragments = [
-            tuple(
-                f'{{"rule":{json.dumps(f"{each.service}:{rule.name}")},"allowed":{answer}}}'
-                for answer in ("false", "true")
-            )
+        heads = [
+            f'{{"rule":{json.dumps(f"{each.service}:{rule.name}")},"allowed":'
             for each in sets
             for rule in each.rules
         ]
+        self._fragments = [(f"{head}false}}", f"{head}true}}") for head in heads]
         self._scope = SystemScope(
             identity, seconds=own.token_cache_seconds, size=own.token_cache_size
         )

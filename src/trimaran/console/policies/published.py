@@ -6,6 +6,8 @@ the console itself reads the data files.
 
 from __future__ import annotations
 
+import contextlib
+import sys
 from collections.abc import Iterable
 from importlib import metadata
 from typing import Any
@@ -38,26 +40,15 @@ def rules_of(service: Service) -> RuleSet:
             raise NotInstalled(
                 f"{service.name}: no installed package has the entry point {name} in {GROUP}"
             )
-        for default in next(iter(points)).load()():
+        for default in _defaults(next(iter(points))):
             found.setdefault(default.name, _rule(default))
     return RuleSet(service.name, _versions(service.packages), tuple(found.values()))
 
 
-def repeated(service: Service) -> list[str]:
-    """Returns the names that the packages of a service publish more than once.
-
-    Raises:
-        NotInstalled: see ``rules_of``.
-    """
-    seen: set[str] = set()
-    twice: dict[str, None] = {}
-    for name in service.entry_points:
-        for point in metadata.entry_points(group=GROUP, name=name):
-            for default in point.load()():
-                if default.name in seen:
-                    twice[default.name] = None
-                seen.add(default.name)
-    return list(twice)
+def _defaults(point: Any) -> list[Any]:
+    # Some services greet on stdout when they are imported.
+    with contextlib.redirect_stdout(sys.stderr):
+        return list(point.load()())
 
 
 def _versions(packages: Iterable[str]) -> dict[str, str]:

@@ -10,7 +10,10 @@ from pathlib import Path
 
 import click
 
-from trimaran.errors import TrimaranError
+from trimaran.errors import ConfigError, TrimaranError
+
+# What an operator can do something about; all else is a traceback.
+FAILURES = (ConfigError, TrimaranError, OSError)
 
 
 def log_to_stderr(*, debug: bool = False) -> None:
@@ -32,10 +35,7 @@ def run(command: click.Command, name: str) -> None:
     """
     try:
         command(prog_name=name)
-    except TrimaranError as error:
-        click.echo(f"{name}: {error.message}", err=True)
-        sys.exit(1)
-    except OSError as error:
+    except FAILURES as error:
         click.echo(f"{name}: {error}", err=True)
         sys.exit(1)
 

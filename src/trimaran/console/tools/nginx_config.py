@@ -15,11 +15,14 @@ from dataclasses import dataclass
 from importlib import resources
 
 from trimaran.console.tools.nginx_catalog import Location
+from trimaran.errors import ConfigError
 
 # The front end's own, whatever nginx_prefix is (spec/skyline.md 7.2).
 CONSOLE_PATH = "/api/openstack/skyline/"
 SOCKET = "unix:/var/lib/skyline/skyline.sock"
 
+_ADDRESS = re.compile(r"[A-Za-z0-9.:*_/\[\]-]+")
+_PREFIX = re.compile(r"(/[\w.~-]+)*")
 _PROXIED = re.compile(
     r"^\s*location (\S+) \{$(?:(?!^\s*\}$).)*?^\s*proxy_pass (\S+);$", re.M | re.S
 )
@@ -63,7 +66,15 @@ class Site:
 
 
 def render(site: Site, locations: Sequence[Location]) -> str:
-    """Returns the file's text."""
+    """Returns the file's text.
+
+    Raises:
+        ConfigError: a path cannot be written in nginx's language.
+    """
+    if not _ADDRESS.fullmatch(site.listen):
+        raise ConfigError(f"{site.listen!r} is no address to listen on.")
+    if not _PREFIX.fullmatch(site.prefix):
+        raise ConfigError(f"openstack.nginx_prefix {site.prefix!r} is no path.")
     source = resources.files("trimaran.console") / "data" / "nginx" / "nginx.conf.template"
     blocks = [*_api(site), *(_service(site.prefix, each) for each in locations)]
     return _Template(source.read_text(encoding="utf-8")).substitute(
@@ -164,7 +175,13 @@ def _temporary(run_dir: str) -> Iterator[str]:
 
 
 def _quoted(text: str) -> str:
-    """A parameter as nginx reads it back."""
+    """A parameter as nginx reads it back.
+
+    Raises:
+        ConfigError: nginx would put a variable in its place.
+    """
+    if "$" in text or not text.isprintable():
+        raise ConfigError(f"{text!r} cannot be written into nginx's configuration.")
     if re.fullmatch(r"[\w./:@+,=\[\]-]+", text):
         return text
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')

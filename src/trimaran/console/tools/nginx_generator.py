@@ -20,11 +20,11 @@ from trimaran.config.common import own
 from trimaran.config.console import Settings
 from trimaran.console import parts
 from trimaran.console.tools import common, nginx_catalog, nginx_config, static_files
-from trimaran.errors import TrimaranError
 
 # Not __name__: that is "__main__" under "python -m".
 LOG = logging.getLogger("trimaran.console.tools")
 
+NAME = "skyline-nginx-generator"
 # As diff(1): 1 says that there is a difference, 2 that it could not be found out.
 DIFFERENT, TROUBLE = 1, 2
 
@@ -110,9 +110,11 @@ def nginx_generator(
             run_dir=run_dir,
         )
         text = nginx_config.render(site, _locations(settings))
-    except TrimaranError as error:
-        click.echo(f"skyline-nginx-generator: {error.message}", err=True)
-        sys.exit(TROUBLE if only_diff else 1)
+    except common.FAILURES as error:
+        if not only_diff:
+            raise
+        click.echo(f"{NAME}: {error}", err=True)
+        sys.exit(TROUBLE)
     _hint(settings)
     if output is None:
         click.echo(text, nl=False)
@@ -148,7 +150,7 @@ def _hint(settings: Settings) -> None:
 
 def main() -> None:
     """Entry point of ``skyline-nginx-generator``."""
-    common.run(nginx_generator, "skyline-nginx-generator")
+    common.run(nginx_generator, NAME)
 
 
 if __name__ == "__main__":
