@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "ec2-metadata": ("trimaran.cli.services", "ec2_metadata", "Serve EC2 instance metadata."),
     "ec2-s3": ("trimaran.cli.services", "ec2_s3", "Serve the S3 stub."),
     "jobs": ("trimaran.cli.jobs", "jobs", "Look at durable jobs, retry or cancel them."),
+    "magnum": ("trimaran.cli.magnum", "magnum", "Look after Magnum's operations and conductors."),
     "magnum-api": ("trimaran.cli.services", "magnum_api", "Serve the Magnum API."),
     "magnum-conductor": ("trimaran.cli.services", "magnum_conductor", "Run a Magnum conductor."),
     "sandbox": ("trimaran.sandbox.cli", "sandbox", "A real small OpenStack on this machine."),

@@ -194,6 +194,16 @@ def options() -> dict[str, list[cfg.Opt]]:
                 sample_default="<number of processors>",
                 help="Threads of a conductor that handle messages.",
             ),
+            cfg.PortOpt(
+                "metrics_port",
+                default=0,
+                help="Port of a conductor's /metrics; 0 serves none. Our own option.",
+            ),
+            cfg.StrOpt(
+                "metrics_host",
+                default="127.0.0.1",
+                help="Address of a conductor's /metrics. Our own option.",
+            ),
         ],
         "database": [
             cfg.StrOpt("mysql_engine", default="InnoDB", help="Accepted; always InnoDB."),

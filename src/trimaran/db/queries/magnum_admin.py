@@ -7,7 +7,7 @@ and API processes run on hosts whose clocks differ (spec/magnum.md 7.4).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
@@ -166,16 +166,56 @@ def beat(session: Session, host: str, binary: str) -> None:
         session.execute(query)
 
 
-def forget_service(session: Session, host: str, binary: str) -> bool:
-    """Removes the row of a conductor that is gone for good.
+def service_age(row: MagnumService, at: datetime) -> timedelta | None:
+    """Returns the time since a conductor was last heard of, or None.
+
+    Args:
+        row: of a conductor.
+        at: the database's time, naive UTC, which stamps the reports as well.
+    """
+    last = row.last_seen_up or row.updated_at or row.created_at
+    return None if last is None else abs(at - last)
+
+
+def service_is_up(row: MagnumService, at: datetime, patience: timedelta) -> bool:
+    """Whether a conductor reported lately enough (spec/magnum.md 7.4).
+
+    Args:
+        row: of a conductor.
+        at: the database's time.
+        patience: ``[DEFAULT] service_down_time``.
+    """
+    age = service_age(row, at)
+    return not row.forced_down and age is not None and age <= patience
+
+
+def remove_services(
+    session: Session, patience: timedelta, which: tuple[str, str] | None = None
+) -> list[str]:
+    """Removes the rows of conductors that are down.
+
+    One that was only cut off writes its row again when it is back.
+
+    Args:
+        session: the unit of work.
+        patience: ``[DEFAULT] service_down_time``.
+        which: host and binary; None means all that are down.
 
     Returns:
-        Whether there was one.
+        Their hosts.
     """
-    query = sa.delete(MagnumService).where(
-        MagnumService.host == host, MagnumService.binary == binary
-    )
-    return bool(changed(session, query))
+    at, gone = now(session), []
+    for row in list_services(session):
+        wanted = which is None or (row.host, row.binary) == which
+        if not wanted or service_is_up(row, at, patience):
+            continue
+        # Only as it was seen: it may have come back in this moment.
+        query = sa.delete(MagnumService).where(
+            MagnumService.id == row.id, MagnumService.report_count == row.report_count
+        )
+        if changed(session, query):
+            gone.append(row.host or "-")
+    return gone
 
 
 # key pairs of the x509keypair certificate manager

@@ -95,6 +95,12 @@ def count_clusters(session: Session, scope: Scope = EVERYTHING) -> int:
     return int(session.scalar(query) or 0)
 
 
+def count_by_status(session: Session) -> dict[str, int]:
+    """Counts clusters by status."""
+    query = sa.select(Cluster.status, sa.func.count()).group_by(Cluster.status)
+    return {status or "-": number for status, number in session.execute(query)}
+
+
 def node_totals(session: Session, cluster_uuids: Sequence[str]) -> dict[str, NodeTotals]:
     """Adds up node groups for many clusters with one statement.
 
@@ -342,6 +348,7 @@ __all__ = [
     "check_cluster_quota",
     "cluster_snapshot",
     "clusters_to_poll",
+    "count_by_status",
     "count_clusters",
     "create_cluster",
     "destroy_cluster",

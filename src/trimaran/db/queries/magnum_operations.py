@@ -6,12 +6,17 @@ operations of one cluster can be put in order and found.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
+from trimaran.db.clock import db_now
+from trimaran.db.models import work
 from trimaran.db.models.work import Job
+from trimaran.db.queries import work_jobs
+from trimaran.db.upsert import changed
 
 
 def operation_key(cluster_uuid: str, rest: str) -> str:
@@ -66,3 +71,106 @@ def earlier_operation(
         .limit(1)
     )
     return session.scalar(query)
+
+
+def find_operation(
+    session: Session, kinds: Collection[str], operation_id: str, *, lock: bool = False
+) -> Job | None:
+    """Returns an operation, or None.
+
+    Args:
+        session: the unit of work.
+        kinds: kinds of job that are operations.
+        operation_id: its id.
+        lock: whether to take the row's lock until the transaction ends.
+    """
+    query = sa.select(Job).where(Job.id == operation_id, Job.kind.in_(list(kinds)))
+    return session.scalars(query.with_for_update() if lock else query).one_or_none()
+
+
+def list_operations(
+    session: Session,
+    kinds: Collection[str],
+    *,
+    cluster_uuid: str | None = None,
+    state: str | None = None,
+    limit: int = 100,
+) -> list[Job]:
+    """Returns operations for an operator's eyes, newest first.
+
+    Args:
+        session: the unit of work.
+        kinds: kinds of job to show.
+        cluster_uuid: only this cluster's.
+        state: only those in this state.
+        limit: at most.
+    """
+    query = sa.select(Job).where(Job.kind.in_(list(kinds))).order_by(Job.id.desc()).limit(limit)
+    if cluster_uuid is not None:
+        query = query.where(Job.key.like(f"{cluster_uuid}/%"))
+    if state is not None:
+        query = query.where(Job.state == state)
+    return list(session.scalars(query).all())
+
+
+def count_operations(session: Session, kinds: Collection[str]) -> dict[tuple[str, str], int]:
+    """Counts operations by kind and state, finished ones that are still kept included."""
+    query = (
+        sa.select(Job.kind, Job.state, sa.func.count())
+        .where(Job.kind.in_(list(kinds)))
+        .group_by(Job.kind, Job.state)
+    )
+    return {(kind, state): number for kind, state, number in session.execute(query)}
+
+
+def end_operation(
+    session: Session, operation_id: str, reason: str, payload: Mapping[str, Any]
+) -> bool:
+    """Ends an unfinished operation as failed; whoever runs it writes nothing more.
+
+    Args:
+        session: the unit of work.
+        operation_id: its id.
+        reason: why.
+        payload: what the job keeps.
+
+    Returns:
+        False when it is finished already.
+    """
+    query = (
+        sa.update(Job)
+        .where(Job.id == operation_id, Job.state.in_(work.UNFINISHED))
+        .values(
+            state=work.FAILED,
+            step="failed",
+            payload=dict(payload),
+            active_key=None,
+            due_at=None,
+            owner="",
+            fence=Job.fence + 1,
+            error=reason[: work_jobs.ERROR_LENGTH],
+            finished_at=db_now(),
+            updated_at=db_now(),
+        )
+    )
+    return bool(changed(session, query))
+
+
+def restart_operation(session: Session, operation_id: str, payload: Mapping[str, Any]) -> bool:
+    """Queues a failed or cancelled operation again, from its beginning.
+
+    Args:
+        session: the unit of work.
+        operation_id: its id.
+        payload: what the handler is given.
+
+    Returns:
+        False when it has not failed.
+
+    Raises:
+        Conflict: one of the same key is under way.
+    """
+    if not work_jobs.retry(session, operation_id):
+        return False
+    query = sa.update(Job).where(Job.id == operation_id).values(step="", payload=dict(payload))
+    return bool(changed(session, query))

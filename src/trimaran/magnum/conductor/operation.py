@@ -93,6 +93,9 @@ class Operation:
         Raises:
             BadRequest: not one of these.
         """
+        if self.noted.get("retries"):
+            # Its own failure is not in its way (an operator wants it again).
+            statuses = statuses | {"UPDATE_FAILED"}
         if self.cluster.status not in statuses:
             raise refusal(
                 f'{doing} a cluster when status is "{self.cluster.status}" is not supported.'

@@ -20,6 +20,7 @@ from trimaran.config import common
 from trimaran.db.queries import magnum as queries
 from trimaran.errors import ConfigError
 from trimaran.magnum import rpc
+from trimaran.magnum.conductor import metrics
 from trimaran.magnum.conductor.crew import Crew
 from trimaran.magnum.conductor.endpoint import ConductorEndpoint
 from trimaran.magnum.conductor.executor import Executor
@@ -69,6 +70,9 @@ class Conductor:
                 HealthSync(crew, self.runner, self._health_interval),
                 leased=False,
             )
+        self.runner.periodic(
+            "magnum.measure", metrics.EVERY, metrics.Measure(crew.db), leased=False
+        )
         self.runner.periodic("magnum.heartbeat", self._beat_interval, self._beat, leased=False)
         self.rpc = rpc.RpcServer(
             transport, conf, [ConductorEndpoint(crew, self.runner, self.executor)]
@@ -146,6 +150,7 @@ def run(conf: Any) -> None:
     signal.signal(signal.SIGHUP, reload)
     conductor = build(conf)
     conductor.start()
+    metrics.serve(conf.conductor.metrics_host, conf.conductor.metrics_port)
     while not over.is_set():
         again.wait()
         again.clear()

@@ -77,7 +77,4 @@ def is_up(row: Row, now: datetime, patience: timedelta) -> bool:
         now: the database's time, naive UTC, which stamps the reports as well.
         patience: ``[DEFAULT] service_down_time``.
     """
-    if row.forced_down:
-        return False
-    last = row.last_seen_up or row.updated_at or row.created_at
-    return last is not None and abs(now - last) <= patience
+    return queries.service_is_up(row, now, patience)

@@ -15,6 +15,9 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from trimaran.errors import TrimaranError
+from trimaran.magnum.conductor import metrics
+
 LOG = logging.getLogger(__name__)
 
 
@@ -40,10 +43,14 @@ class Calls:
         limit: at the same time.
         timeout: seconds that one may take.
         hanging: calls that may hang before nothing new is begun.
+        task: what the metrics call it.
     """
 
-    def __init__(self, limit: int, timeout: float, *, hanging: int = 64) -> None:
+    def __init__(
+        self, limit: int, timeout: float, *, hanging: int = 64, task: str = "status"
+    ) -> None:
         self.limit = limit
+        self.task = task
         self._timeout = timeout
         self._most = hanging
         self._changed = threading.Condition()
@@ -98,14 +105,19 @@ class Calls:
             LOG.warning("%s: no answer within %s s; left to itself", call.item, self._timeout)
             del self._began[call.item]
             self._hanging.add(call.item)
+            metrics.POLLS.labels(self.task, "late").inc()
             call.end()
         if not late:
             oldest = min(began for began, _ in self._began.values())
             self._changed.wait(max(0.01, min(longest, oldest + self._timeout - now)))
 
     def _call(self, call: Call) -> None:
+        outcome, began = "error", time.monotonic()
         try:
             call.run()
+            outcome = "done"
+        except TrimaranError as problem:
+            LOG.warning("%s: %s; tried again in the next cycle", call.item, problem)
         except Exception:
             LOG.exception("%s: failed; tried again in the next cycle", call.item)
         finally:
@@ -114,4 +126,6 @@ class Calls:
                 self._hanging.discard(call.item)
                 self._changed.notify_all()
             if in_time:
+                metrics.POLLS.labels(self.task, outcome).inc()
+                metrics.POLL_SECONDS.labels(self.task).observe(time.monotonic() - began)
                 call.end()

@@ -46,7 +46,7 @@ class HealthSync:
         self._crew = crew
         self._runner = runner
         self._interval = interval
-        self._calls = Calls(PARALLEL, TIMEOUT)
+        self._calls = Calls(PARALLEL, TIMEOUT, task="health")
 
     def __call__(self) -> None:
         """One cycle."""

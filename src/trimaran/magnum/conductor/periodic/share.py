@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 from trimaran import work
+from trimaran.magnum.conductor import metrics
 from trimaran.magnum.conductor.periodic.calls import Call, Calls
 
 #: items taken at a time for each call that may run: enough to keep all busy,
@@ -46,12 +47,13 @@ def share(
         )
         taken = sorted(name.removeprefix(prefix) for name in leases.names)
         if not taken:
-            return done
+            break
         part = _Part(runner, leases, prefix, len(taken))
         calls.run((part.call(item, fn) for item in taken), patience=interval)
         done += len(taken)
         mine = set(taken)
         left = [item for item in left if item not in mine]
+    metrics.SHARE.labels(calls.task).set(done)
     return done
 
 
