@@ -18,7 +18,15 @@ from trimaran import web
 from trimaran.config.console import Settings
 from trimaran.console import faults, parts, public
 from trimaran.console.redirects import RelativeRedirectStage
-from trimaran.console.routers import contrib, login, policies, settings, sso, switch
+from trimaran.console.routers import (
+    contrib,
+    extension,
+    login,
+    policies,
+    settings,
+    sso,
+    switch,
+)
 from trimaran.console.token_stage import TokenStage
 
 LOG = logging.getLogger(__name__)
@@ -57,7 +65,7 @@ def build(options: Settings) -> FastAPI:
     )
     app.state.parts = built
     app.add_exception_handler(RequestValidationError, faults.validation)
-    for group in (login, sso, switch, contrib, policies, settings):
+    for group in (login, sso, switch, extension, contrib, policies, settings):
         app.include_router(group.router, prefix=public.API)
     return app
 
