@@ -23,6 +23,7 @@ from trimaran.console.routers import (
     extension,
     login,
     policies,
+    prometheus,
     settings,
     sso,
     switch,
@@ -55,7 +56,12 @@ def build(options: Settings) -> FastAPI:
         probes={"database": built.db.ping, "identity": built.identity.ping},
         stages=_stages(options, built),
         start=[built.runner.start],
-        stop=[built.runner.stop, built.identity.close, built.db.dispose],
+        stop=[
+            built.runner.stop,
+            built.identity.close,
+            built.prometheus.close,
+            built.db.dispose,
+        ],
         openapi_url=f"{public.API}/openapi.json",
         docs_url="/docs",
         redoc_url="/redoc",
@@ -65,7 +71,7 @@ def build(options: Settings) -> FastAPI:
     )
     app.state.parts = built
     app.add_exception_handler(RequestValidationError, faults.validation)
-    for group in (login, sso, switch, extension, contrib, policies, settings):
+    for group in (login, sso, switch, extension, prometheus, contrib, policies, settings):
         app.include_router(group.router, prefix=public.API)
     return app
 

@@ -18,6 +18,7 @@ from trimaran.config.console import Settings
 from trimaran.console.domains import Domains
 from trimaran.console.extensions import Extensions
 from trimaran.console.policies.answers import Policies
+from trimaran.console.prometheus.client import Prometheus
 from trimaran.console.sessions import Sessions
 from trimaran.db import Database
 from trimaran.db.queries import console as queries
@@ -43,6 +44,7 @@ class Parts:
         extensions: Neutron's, remembered for a while.
         domains: Keystone's, by name, remembered for a while.
         policies: the rules of the services behind the console.
+        prometheus: for the charts.
         runner: the purge of ended revocations.
     """
 
@@ -55,6 +57,7 @@ class Parts:
     extensions: Extensions
     domains: Domains
     policies: Policies
+    prometheus: Prometheus
     runner: Runner
 
 
@@ -92,6 +95,7 @@ def build(settings: Settings) -> Parts:
         extensions=Extensions(cloud, settings.openstack.extension_mapping),
         domains=Domains(identity),
         policies=Policies(settings, identity, options),
+        prometheus=Prometheus(settings, options),
         runner=runner,
     )
 

@@ -123,13 +123,12 @@ def server_names(view: View, ids: Iterable[str | None]) -> dict[str, str]:
         return {}
     known: dict[str, str] = {}
     if len(wanted) > FEW:
-        known = optional(lambda: _listed(view, wanted), "names of servers")() or {}
-        left = wanted - known.keys()
-        if left:
-            known |= optional(lambda: _recycled(view, left), "names of deleted servers")() or {}
-        if len(known) < MOST_PAGES * 1000:
-            # The list was read to its end, or the rest is not worth a call each.
-            return known
+        listed = optional(partial(_listed, view, wanted), "names of servers")()
+        if listed is None:
+            return {}
+        known, complete = listed
+        if complete:
+            return known | _deleted(view, wanted - known.keys())
     return known | merged(
         [
             optional(partial(_one_server, view, each), "the name of a server")
@@ -138,14 +137,23 @@ def server_names(view: View, ids: Iterable[str | None]) -> dict[str, str]:
     )
 
 
-def _listed(view: View, wanted: set[str]) -> dict[str, str]:
+def _listed(view: View, wanted: set[str]) -> tuple[dict[str, str], bool]:
+    """The names, and whether there is no use in looking further."""
     query = {"all_tenants": True} if view.all_projects else {}
     known: dict[str, str] = {}
     for number, part in enumerate(view.user.compute.pages("servers", "servers", query)):
         known |= {key: name for key, name in _names(part).items() if key in wanted}
-        if wanted <= known.keys() or number + 1 >= MOST_PAGES:
+        if wanted <= known.keys():
             break
-    return known
+        if number + 1 >= MOST_PAGES:
+            return known, False
+    return known, True
+
+
+def _deleted(view: View, wanted: set[str]) -> dict[str, str]:
+    if not wanted:
+        return {}
+    return optional(partial(_recycled, view, wanted), "names of deleted servers")() or {}
 
 
 def _recycled(view: View, wanted: set[str]) -> dict[str, str]:
