@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -99,15 +99,19 @@ class Both:
 
     def until(self, ident: str, status: str) -> dict[str, Any]:
         """The cluster once it has a status; ``gone`` is one too."""
+
+        def there(answer: Any) -> bool:
+            return bool(status == answer.json().get("status", "gone"))
+
+        return dict(self.get_until(f"/v1/clusters/{ident}", there).json())
+
+    def get_until(self, path: str, right: Callable[[Any], bool], who: Person = DEMO) -> Any:
+        """The answer to a GET once it is right."""
         deadline = time.monotonic() + PATIENCE
-        while True:
-            answer = self.call("GET", f"/v1/clusters/{ident}")
-            body = dict(answer.json())
-            now = "gone" if answer.status_code == 404 else body["status"]
-            if now == status:
-                return body
-            assert time.monotonic() < deadline, f"{now}: {body}"
+        while not right(answer := self.call("GET", path, who)):
+            assert time.monotonic() < deadline, answer.text
             time.sleep(0.05)
+        return answer
 
 
 @contextlib.contextmanager

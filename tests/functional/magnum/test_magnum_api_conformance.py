@@ -505,10 +505,9 @@ def test_row_55_health(magnum: Both, mine: str) -> None:
         *step("replace", "/health_status_reason", "{'api':'ok'}"),
     ]
     assert magnum.call("PATCH", f"{CLUSTERS}/{mine}", json=steps).status_code == 202
-    for _ in range(200):
-        shown = magnum.call("GET", f"{CLUSTERS}/{mine}").json()
-        if shown["health_status"] == "HEALTHY":
-            break
+    shown = magnum.get_until(
+        f"{CLUSTERS}/{mine}", lambda answer: answer.json()["health_status"] == "HEALTHY"
+    ).json()
     assert shown["health_status_reason"] == {"api": "ok"}
     assert shown["status"] == "CREATE_COMPLETE"
 
@@ -644,10 +643,8 @@ def test_row_70_quotas(magnum: Both, cloud_env: CloudEnv) -> None:
 
 
 def test_row_72_services(magnum: Both) -> None:
-    for _ in range(200):
-        (service,) = magnum.call("GET", "/v1/mservices", ADMIN).json()["mservices"] or [None]
-        if service:
-            break
+    answer = magnum.get_until("/v1/mservices", lambda it: bool(it.json()["mservices"]), ADMIN)
+    (service,) = answer.json()["mservices"]
     assert (service["binary"], service["state"]) == ("magnum-conductor", "up")
     beat = datetime.fromisoformat(service["updated_at"] or service["created_at"])
     assert datetime.now(UTC) - beat < timedelta(seconds=180)

@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
 from oslo_config import cfg
+from starlette.convertors import Convertor, register_url_convertor
 from starlette.middleware import Middleware
 
 from trimaran import web
@@ -34,6 +35,21 @@ PUBLIC = ("/", "/v1", "/healthcheck", "/metrics", "/openapi.json")
 #: oslo.middleware's file that takes a service out of its load balancer
 _DISABLE_FILE = "/etc/magnum/healthcheck_disable"
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "TRACE"]
+
+
+class _Anything(Convertor[str]):
+    """Every rest of a path; Starlette's own ``path`` ends at a line feed."""
+
+    regex = "[\\s\\S]*"
+
+    def convert(self, value: str) -> str:
+        return value
+
+    def to_string(self, value: str) -> str:
+        return value
+
+
+register_url_convertor("anything", _Anything())
 
 ROUTERS = (
     root.router,
@@ -94,7 +110,7 @@ def assemble(conf: cfg.ConfigOpts, held: Parts) -> FastAPI:
         route for router in ROUTERS for route in router.routes if isinstance(route, APIRoute)
     ]
     rest = APIRouter(route_class=TokenRoute)
-    rest.add_api_route("/{path:path}", nowhere, methods=_METHODS, include_in_schema=False)
+    rest.add_api_route("/{path:anything}", nowhere, methods=_METHODS, include_in_schema=False)
     app.include_router(rest)
     return app
 

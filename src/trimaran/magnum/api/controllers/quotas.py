@@ -15,7 +15,7 @@ from trimaran.errors import BadRequest, Forbidden, NotFound
 from trimaran.magnum.api import listing
 from trimaran.magnum.api.call import Authenticated
 from trimaran.magnum.api.controllers.common import ERRORS
-from trimaran.magnum.api.fields import Boolean, Count, Ident, ReadOnly, Text
+from trimaran.magnum.api.fields import AtLeastOne, Boolean, Count, Ident, ReadOnly, Text
 from trimaran.magnum.api.pipeline import TokenRoute
 from trimaran.magnum.api.schemas.common import Body, columns
 
@@ -60,7 +60,7 @@ def _view(row: Any) -> dict[str, Any]:
 @router.get("", response_model=Quotas)
 def get_all(
     call: Authenticated,
-    marker: Annotated[int | None, Query()] = None,
+    marker: Annotated[AtLeastOne | None, Query()] = None,
     limit: Annotated[int | None, Query()] = None,
     sort_key: Annotated[str, Query()] = "id",
     sort_dir: Annotated[str, Query()] = "asc",
