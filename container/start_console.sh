@@ -49,7 +49,12 @@ answers() {
 }
 
 follow_catalog() {
-    while sleep "$seconds"; do
+    # Waiting for a sleep in the background lets a signal in at once.
+    trap 'kill $(jobs -p) 2>/dev/null; exit 0' TERM
+    trap - EXIT
+    while true; do
+        sleep "$seconds" &
+        wait $!
         local changed=0
         generate --diff >/dev/null || changed=$?
         if [ "$changed" = 1 ] && generate && nginx -t -q -c "$conf"; then
