@@ -129,15 +129,24 @@ class FakeRunner:
 def test_a_share_is_done_until_nothing_is_left() -> None:
     runner: Any = FakeRunner([["x/a", "x/b"], ["x/c"]])
     done: list[str] = []
-    count = share(runner, Calls(4, 10), "x/", ["a", "b", "c", "d"], 10, done.append)
+    count = share(runner, Calls(1, 10), "x/", ["a", "b", "c", "d"], 10, done.append)
     assert (count, sorted(done)) == (3, ["a", "b", "c"])
-    assert [names for names, _ in runner.asked] == [
+    # The first time the limit stood in the way of the others; then they are another's.
+    assert [sorted(names) for names, _ in runner.asked] == [
         ["x/a", "x/b", "x/c", "x/d"],
         ["x/c", "x/d"],
-        ["x/d"],
     ]
     # Due a little early, so that a cycle's grain does not skip a turn.
     assert {every for _, every in runner.asked} == {8.0}
     # Each item is given back when it is done; the last ends the whole share.
     assert len(runner.shares[0].released) == 1
     assert runner.over == runner.shares
+
+
+def test_a_large_fleet_is_offered_a_part_at_a_time_and_all_of_it() -> None:
+    items = [f"{number:03}" for number in range(100)]
+    runner: Any = FakeRunner([[]] * 10)
+    assert share(runner, Calls(1, 10), "x/", items, 10, lambda item: None) == 0
+    offered = [name.removeprefix("x/") for names, _ in runner.asked for name in names]
+    assert sorted(offered) == items
+    assert max(len(names) for names, _ in runner.asked) == 16

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy.orm import Session
 
 from trimaran import work
 from trimaran.db.queries import magnum as queries
@@ -11,8 +14,9 @@ from trimaran.errors import TrimaranError
 from trimaran.magnum.conductor.crew import Crew
 from trimaran.magnum.conductor.periodic.calls import Calls
 from trimaran.magnum.conductor.periodic.share import share
-from trimaran.magnum.drivers import Monitor
-from trimaran.magnum.objects import Cluster
+from trimaran.magnum.context import RequestContext
+from trimaran.magnum.drivers import Driver, Monitor
+from trimaran.magnum.objects import Cluster, ClusterTemplate
 
 LOG = logging.getLogger(__name__)
 
@@ -51,13 +55,29 @@ class HealthSync:
     def __call__(self) -> None:
         """One cycle."""
         context = self._crew.admin()
-        monitors: dict[str, Monitor] = {}
+        drivers: dict[str, Driver | None] = {}
 
-        for row in self._crew.db.read(
-            lambda s: queries.list_clusters(s, queries.EVERYTHING, filters={"status": STATES})
-        ):
-            cluster = Cluster.from_row(row, context)
-            monitor = self._monitor(cluster)
+        def read(session: Session) -> list[Cluster]:
+            # Two statements, however large the fleet.
+            filters = {"status": STATES}
+            rows = queries.list_clusters(session, queries.EVERYTHING, filters=filters)
+            templates = queries.templates_by_uuid(
+                session, {row.cluster_template_id or "" for row in rows}
+            )
+            found = []
+            for row in rows:
+                template = templates.get(row.cluster_template_id or "")
+                if template is not None and self._driver(drivers, template) is not None:
+                    cluster = Cluster.from_row(row, context)
+                    cluster.cluster_template = ClusterTemplate.from_row(template, context)
+                    found.append(cluster)
+            return found
+
+        monitors: dict[str, Monitor] = {}
+        for cluster in self._crew.db.read(read):
+            driver = drivers[cluster.cluster_template_id]
+            assert driver is not None
+            monitor = self._monitor(driver, cluster, context)
             if monitor is not None:
                 monitors[cluster.uuid] = monitor
 
@@ -73,12 +93,25 @@ class HealthSync:
             look,
         )
 
-    def _monitor(self, cluster: Cluster) -> Monitor | None:
+    def _driver(self, known: dict[str, Driver | None], template: Any) -> Driver | None:
+        """Returns the template's driver when it has monitors at all."""
+        if template.uuid not in known:
+            known[template.uuid] = None
+            try:
+                driver = self._crew.drivers.for_template(template)
+            except TrimaranError as problem:
+                LOG.debug("Template %s has no driver: %s", template.uuid, problem)
+            else:
+                if type(driver).get_monitor is not Driver.get_monitor:
+                    known[template.uuid] = driver
+        return known[template.uuid]
+
+    @staticmethod
+    def _monitor(driver: Driver, cluster: Cluster, context: RequestContext) -> Monitor | None:
         try:
-            driver = self._crew.drivers.for_template(cluster.cluster_template)
-            return driver.get_monitor(self._crew.admin(), cluster)
-        except TrimaranError as problem:
-            LOG.debug("Cluster %s has no monitor: %s", cluster.uuid, problem)
+            return driver.get_monitor(context, cluster)
+        except Exception:
+            LOG.exception("Cluster %s has no monitor", cluster.uuid)
             return None
 
     def _look(self, monitor: Monitor) -> None:

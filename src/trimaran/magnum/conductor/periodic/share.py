@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import threading
 from collections.abc import Callable, Sequence
 
@@ -12,6 +13,8 @@ from trimaran.magnum.conductor.periodic.calls import Call, Calls
 #: items taken at a time for each call that may run: enough to keep all busy,
 #: few enough to leave some for the others
 AHEAD = 2
+#: items offered for each that may be taken
+OFFERED = 8
 #: part of the interval after which an item is due again; less than one, so
 #: that a cycle that begins a moment early does not skip it
 DUE = 0.8
@@ -39,20 +42,22 @@ def share(
     Returns:
         How many this conductor took.
     """
-    left = list(items)
+    # Each conductor begins elsewhere, so that they rarely meet, and offers a
+    # part at a time: asking for all in each round would be quadratic.
+    left = random.sample(list(items), len(items))
+    size = calls.limit * AHEAD
     done = 0
     while left:
-        leases = runner.share(
-            [prefix + item for item in left], limit=calls.limit * AHEAD, every=interval * DUE
-        )
+        offered = left[: size * OFFERED]
+        leases = runner.share([prefix + item for item in offered], limit=size, every=interval * DUE)
         taken = sorted(name.removeprefix(prefix) for name in leases.names)
-        if not taken:
-            break
-        part = _Part(runner, leases, prefix, len(taken))
-        calls.run((part.call(item, fn) for item in taken), patience=interval)
+        if taken:
+            part = _Part(runner, leases, prefix, len(taken))
+            calls.run((part.call(item, fn) for item in taken), patience=interval)
         done += len(taken)
-        mine = set(taken)
-        left = [item for item in left if item not in mine]
+        # What was not taken is another's, or done, unless the limit stood in the way.
+        over = set(taken) if len(taken) == size else set(offered)
+        left = [item for item in left if item not in over]
     metrics.SHARE.labels(calls.task).set(done)
     return done
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from trimaran.magnum.context import RequestContext
 from trimaran.magnum.drivers.base import Driver
+from trimaran.magnum.drivers.k8s_monitor import KubernetesMonitor
 from trimaran.magnum.drivers.monitor import Monitor
 from trimaran.magnum.drivers.sandbox import journal
 from trimaran.magnum.drivers.sandbox.labels import Labels
@@ -26,6 +27,15 @@ class FixedMonitor(Monitor):
             "health_status": wanted,
             "health_status_reason": {"api": "ok" if wanted == "HEALTHY" else "sandbox"},
         }
+
+
+class AskingMonitor(KubernetesMonitor):
+    """Asks the API address, as drivers of real clusters do."""
+
+    def poll_health_status(self) -> None:
+        """Fills ``data``."""
+        journal.event("health", self.cluster.uuid)
+        super().poll_health_status()
 
 
 class SandboxDriver(Driver):
@@ -147,9 +157,10 @@ class SandboxDriver(Driver):
 
     def get_monitor(self, context: RequestContext, cluster: Cluster) -> Monitor | None:
         """See the base class."""
-        if Labels(cluster.labels).text("health") in ("HEALTHY", "UNHEALTHY"):
-            return FixedMonitor(context, cluster)
-        return None
+        wanted = Labels(cluster.labels).text("health")
+        if wanted == "k8s":
+            return AskingMonitor(context, cluster)
+        return FixedMonitor(context, cluster) if wanted in ("HEALTHY", "UNHEALTHY") else None
 
     @staticmethod
     def _begin(operation: str, cluster: Cluster, **more: Any) -> None:
