@@ -466,6 +466,19 @@ def test_the_devices_of_the_image_follow_the_request(
     assert sorted(left) == ["available", "deleting"]
 
 
+def test_snapshots_that_an_image_tells_of_can_be_looked_up(
+    openstack: Workshop, me: Caller, them: Caller, instance: str
+) -> None:
+    image_id = me(create_image, InstanceId=instance, Name="backup")["ImageId"]
+    devices = _shown(me, image_id)["BlockDeviceMappings"]
+    for device in devices:
+        wanted = {"SnapshotIds": [device["Ebs"]["SnapshotId"]]}
+        assert _refused(them, describe_snapshots, **wanted) == "InvalidSnapshot.NotFound"
+        [found] = me(describe_snapshots, **wanted)["Snapshots"]
+        assert found["OwnerId"] == MINE
+        assert _refused(them, describe_snapshots, **wanted) == "InvalidSnapshot.NotFound"
+
+
 @pytest.mark.parametrize(
     ("mapping", "code"),
     [

@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from trimaran.db.queries import ec2 as queries
 from trimaran.db.queries.ec2 import Item, NewItem
 from trimaran.ec2.context import Context
 from trimaran.ec2.kinds.volume_kind import STAGE, fate_of_making, hint, made, rows_of
@@ -36,6 +37,11 @@ class Snapshots(Kind):
 
     def load(self, session: Session, ctx: Context, wanted: Collection[str] | None) -> list[Item]:
         items = super().load(session, ctx, wanted)
+        if wanted:
+            # Ids that images and volumes told of: Cinder says whether they are the caller's.
+            known = {item.id for item in items}
+            told = queries.mapped_by_ids(session, [each for each in wanted if each not in known])
+            items += [item for item in told if item.project_id is None and item.kind == "snap"]
         self._known = {item.os_id for item in items if item.os_id and ENCRYPTED in item.data}
         return items
 
