@@ -137,9 +137,11 @@ def serving(
 
         def finish_request(self, request: Any, client_address: Any) -> None:
             stub.connections += 1
-            with contextlib.suppress(OSError):
-                with context.wrap_socket(request, server_side=True) as secure:
-                    self.RequestHandlerClass(secure, client_address, self)
+            with (
+                contextlib.suppress(OSError),
+                context.wrap_socket(request, server_side=True) as secure,
+            ):
+                self.RequestHandlerClass(secure, client_address, self)
 
         def handle_error(self, request: Any, client_address: Any) -> None:
             return
