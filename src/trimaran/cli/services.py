@@ -45,6 +45,7 @@ def _run(
     port: int,
     workers: int,
     ssl: dict[str, str] | None = None,
+    uds: str | None = None,
 ) -> None:
     from trimaran.web import server
 
@@ -58,6 +59,7 @@ def _run(
         own=common.own(conf),
         name=name,
         ssl=ssl,
+        uds=uds,
     )
 
 
@@ -65,15 +67,16 @@ def _run(
 @click.option("--config", "path", type=click.Path(dir_okay=False), help="skyline.yaml to read.")
 @click.option("--host", default="0.0.0.0", show_default=True, help="Address to listen on.")  # noqa: S104 - as upstream
 @click.option("--port", default=CONSOLE_PORT, show_default=True, type=click.IntRange(1, 65535))
+@click.option("--uds", type=click.Path(dir_okay=False), help="UNIX socket to listen on instead.")
 @workers_option
-def console(path: str | None, host: str, port: int, workers: int | None) -> None:
+def console(path: str | None, host: str, port: int, uds: str | None, workers: int | None) -> None:
     """Serve the console API (the wire of skyline-apiserver)."""
     from trimaran.config import console as options
     from trimaran.console import app
 
     settings = options.load(path)
     count = workers or common.own(settings).workers
-    _run("console", settings, lambda: options.load(path), app.build, host, port, count)
+    _run("console", settings, lambda: options.load(path), app.build, host, port, count, uds=uds)
 
 
 def _ssl(conf: Any, enabled: bool) -> dict[str, str] | None:
