@@ -121,13 +121,16 @@ def keys_of(cloud: CloudEnv, who: Person = DEMO) -> tuple[str, str]:
 
 
 @contextlib.contextmanager
-def running(command: str, conf: Path, port: int, **environment: str) -> Iterator[Daemon]:
+def running(
+    command: str, conf: Path, port: int, *, dies: bool = False, **environment: str
+) -> Iterator[Daemon]:
     """Starts ``trimaran <command>`` and stops it with SIGTERM.
 
     Args:
         command: such as ``ec2-api``.
         conf: its configuration, which names the port.
         port: where it will listen.
+        dies: the test kills it.
         environment: more environment variables.
     """
     log = conf.parent / f"{command}-{port}.log"
@@ -151,7 +154,8 @@ def running(command: str, conf: Path, port: int, **environment: str) -> Iterator
             process.kill()
             process.wait()
             raise
-    assert process.returncode == 0, log.read_text(errors="replace")[-4000:]
+    wanted = -signal.SIGKILL if dies else 0
+    assert process.returncode == wanted, log.read_text(errors="replace")[-4000:]
 
 
 def _wait(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
