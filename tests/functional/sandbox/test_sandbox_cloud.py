@@ -28,7 +28,18 @@ from trimaran.sandbox import amqp, mariadb
 from trimaran.sandbox.proc import Proc
 from trimaran.sandbox.settings import APIS, SERVER_OFFSETS, Settings
 
-BASE = 21000
+
+def free_base_port() -> int:
+    """A base port with nobody on it or its neighbours: another run may be under way."""
+    proc = Proc()
+    offsets = [api.offset for api in APIS.values()] + list(SERVER_OFFSETS.values())
+    for base in range(21000, 31000, 1000):
+        if not any(proc.listening(base + offset) for offset in offsets):
+            return base
+    raise AssertionError("no base port is free")
+
+
+BASE = free_base_port()
 COMMAND = [sys.executable, "-m", "trimaran.sandbox"]
 pytestmark = [pytest.mark.mariadb, pytest.mark.rabbitmq]
 
