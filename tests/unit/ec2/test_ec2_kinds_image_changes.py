@@ -548,5 +548,26 @@ def test_an_image_that_nova_did_not_answer_for_is_found(
     assert _shown(me, item.id)["Name"] == "backup"
 
 
+def test_a_dry_run_of_a_change_changes_nothing(
+    openstack: Workshop, me: Caller, snapshot: str, mine: str
+) -> None:
+    root = {"DeviceName": "/dev/vda", "Ebs": {"SnapshotId": snapshot}}
+    seen, items = len(openstack.seen), {item.id: item.version for item in _items(me)}
+    for action, request in (
+        (
+            register_image,
+            {"Name": "x", "RootDeviceName": "/dev/vda", "BlockDeviceMappings": [root]},
+        ),
+        (modify_image_attribute, {"ImageId": mine, "Description": {"Value": "x"}}),
+        (modify_image_attribute, {"ImageId": mine, "OperationType": "add", "UserIds": [THEIRS]}),
+        (reset_image_attribute, {"ImageId": mine, "Attribute": "launchPermission"}),
+        (deregister_image, {"ImageId": mine}),
+    ):
+        assert _refused(me, action, DryRun=True, **request) == "DryRunOperation"
+    assert {method for method, _ in openstack.seen[seen:]} == {"GET"}
+    assert {item.id: item.version for item in _items(me)} == items
+    assert jobs_of(me.db, journal.IMAGE) == []
+
+
 def test_foreign_images_keep_their_owner(openstack: Workshop, me: Caller, public: str) -> None:
     assert _shown(me, public)["OwnerId"] == OPERATOR

@@ -115,6 +115,8 @@ def test_a_launch_makes_servers_with_their_final_names(
         ({"ImageId": "ami-00000001"}, "InvalidAMIID.NotFound"),
         ({"ImageId": "i-00000001"}, "InvalidParameterValue"),
         ({"ImageId": None}, "MissingParameter"),
+        ({"InstanceInitiatedShutdownBehavior": "terminate"}, "UnsupportedOperation"),
+        ({"InstanceInitiatedShutdownBehavior": "dance"}, "InvalidParameterValue"),
         ({"LaunchTemplate": {"LaunchTemplateId": "lt-1"}}, "UnsupportedOperation"),
         ({"InstanceMarketOptions": {"MarketType": "spot"}}, "UnsupportedOperation"),
         ({"SubnetId": "subnet-00000001"}, "InvalidSubnetID.NotFound"),

@@ -197,6 +197,11 @@ def _refuse(request: Mapping[str, Any]) -> None:
         raise unsupported("Hibernation is not supported.")
     if (request.get("EnclaveOptions") or {}).get("Enabled"):
         raise unsupported("Enclaves are not supported.")
+    behavior = request.get("InstanceInitiatedShutdownBehavior") or "stop"
+    if behavior not in ("stop", "terminate"):
+        raise invalid_value("InstanceInitiatedShutdownBehavior", behavior)
+    if behavior == "terminate":
+        raise unsupported("A guest's shutdown stops its instance; it cannot terminate it.")
     placement = request.get("Placement") or {}
     if placement.get("Tenancy", "default") not in ("", "default"):
         raise unsupported("Dedicated tenancy is not supported.")
