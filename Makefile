@@ -32,6 +32,7 @@ demo-stop: ## Stop the demo and its OpenStack
 
 .PHONY: servers
 servers: $(VENV)/.ready
+	@$(BIN)/trimaran sandbox install nginx-light:nginx
 	@$(BIN)/trimaran sandbox up --with postgresql
 
 .PHONY: test

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from trimaran.sandbox import locks, status, teardown
+from trimaran.sandbox import locks, packages, status, teardown
 from trimaran.sandbox.bringup import up as bring_up
 from trimaran.sandbox.processes import Processes
 from trimaran.sandbox.progress import Progress
@@ -84,3 +84,20 @@ def lines(state: State) -> list[status.Line]:
 def is_up(state: State) -> bool:
     """Whether everything runs and answers."""
     return (Path(state) / "sandbox.json").exists() and all(line.up for line in lines(state))
+
+
+def install(state: State, wanted: Sequence[str], say: Progress | None = None) -> None:
+    """Install Debian packages whose programs are missing; nothing is started.
+
+    Args:
+        state: the state directory, for the log of apt-get.
+        wanted: ``PACKAGE`` or ``PACKAGE:PROGRAM``.
+        say: progress.
+
+    Raises:
+        SandboxError: one sentence.
+    """
+    pairs = [item.partition(":") for item in wanted]
+    missing = [name for name, _, program in pairs if not packages.tool(program or name)]
+    if missing:
+        packages.install(missing, Processes(Path(state).absolute()), say or Progress())

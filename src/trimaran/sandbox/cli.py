@@ -111,3 +111,14 @@ def env(state: Path, who: str) -> None:
 def reset(state: Path) -> None:
     """Stop everything and forget all data; the cached environment stays."""
     api.reset(state)
+
+
+@sandbox.command()
+@state_option
+@click.argument("wanted", nargs=-1, required=True, metavar="PACKAGE[:PROGRAM]...")
+def install(state: Path, wanted: tuple[str, ...]) -> None:
+    """Install Debian packages that tests need, unless their programs are there.
+
+    Nothing is started.  Without PROGRAM the package's own name is looked for.
+    """
+    api.install(state, wanted)
