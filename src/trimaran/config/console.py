@@ -258,6 +258,12 @@ class _OwnBase(_Group):
         description="Tell the names of the domains to everybody; the login page of the front end "
         "in PyPI's skyline-console 9.0.0 needs them.",
     )
+    failed_logins_per_minute: int = Field(
+        default=0,
+        ge=0,
+        description="Failed logins of one user or from one address after which more are refused "
+        "(429) for the rest of a minute, counted by each process; 0 = no limit.",
+    )
     sso_callback_base: str = Field(
         default="",
         description="Scheme, host and port of the console as browsers see it, for the single "

@@ -17,6 +17,7 @@ from trimaran.config.common import Own, own
 from trimaran.config.console import Settings
 from trimaran.console.domains import Domains
 from trimaran.console.extensions import Extensions
+from trimaran.console.guard import LoginGuard
 from trimaran.console.policies.answers import Policies
 from trimaran.console.prometheus.client import Prometheus
 from trimaran.console.sessions import Sessions
@@ -45,6 +46,7 @@ class Parts:
         domains: Keystone's, by name, remembered for a while.
         policies: the rules of the services behind the console.
         prometheus: for the charts.
+        guard: the limit to failed logins.
         runner: the purge of ended revocations.
     """
 
@@ -58,6 +60,7 @@ class Parts:
     domains: Domains
     policies: Policies
     prometheus: Prometheus
+    guard: LoginGuard
     runner: Runner
 
 
@@ -96,6 +99,7 @@ def build(settings: Settings) -> Parts:
         domains=Domains(identity),
         policies=Policies(settings, identity, options),
         prometheus=Prometheus(settings, options),
+        guard=LoginGuard(settings.trimaran.failed_logins_per_minute),
         runner=runner,
     )
 

@@ -42,12 +42,25 @@ def login(
     x_openstack_request_id: RequestId = "",
 ) -> Profile:
     """Authenticates at Keystone and begins a session in the default region."""
+    domain = credential.domain or parts.settings.openstack.user_default_domain
+    with parts.guard.attempt(f"{domain}/{credential.username}", address_of(request)):
+        return _password(request, response, credential, parts, domain)
+
+
+def address_of(request: Request) -> str:
+    """The client's address, "" when it is not known."""
+    return request.client.host if request.client else ""
+
+
+def _password(
+    request: Request, response: Response, credential: Credential, parts: Parts, domain: str
+) -> Profile:
     stack = parts.settings.openstack
     try:
         token = parts.identity.password(
             username=credential.username,
             password=credential.password,
-            domain_name=credential.domain or stack.user_default_domain,
+            domain_name=domain,
             region=stack.default_region,
         )
         return begin(request, response, parts, token, stack.default_region)

@@ -15,7 +15,7 @@ from fastapi.responses import RedirectResponse
 from trimaran.console import faults
 from trimaran.console.keystones import of_region
 from trimaran.console.parts import CurrentParts, Parts
-from trimaran.console.routers.login import begin
+from trimaran.console.routers.login import address_of, begin
 from trimaran.console.schemas.common import Detail, RequestId
 from trimaran.console.schemas.login import Profile
 from trimaran.console.schemas.sso import Sso, SsoProtocol, TotpCredential
@@ -51,12 +51,15 @@ def login_totp(
     x_openstack_request_id: RequestId = "",
 ) -> Profile:
     """Completes a login that Keystone wants two factors for; begins a session."""
-    region = credential.region or parts.settings.openstack.default_region
-    token = _second_factor(parts, credential, region)
-    try:
-        return begin(request, response, parts, token, region)
-    except TrimaranError as error:
-        raise faults.refused(error) from error
+    stack = parts.settings.openstack
+    region = credential.region or stack.default_region
+    domain = credential.domain or stack.user_default_domain
+    with parts.guard.attempt(f"{domain}/{credential.username}", address_of(request)):
+        token = _second_factor(parts, credential, region)
+        try:
+            return begin(request, response, parts, token, region)
+        except TrimaranError as error:
+            raise faults.refused(error) from error
 
 
 def _second_factor(parts: Parts, credential: TotpCredential, region: str) -> Token:
