@@ -447,6 +447,16 @@ def _(w: World) -> None:
     assert w.look(instance["InstanceId"])["Tags"] == tags
 
 
+@row("65 volume")
+def _(w: World) -> None:
+    tags = [{"Key": "volume of", "Value": uuid.uuid4().hex}]
+    specification = {"ResourceType": "volume", "Tags": tags}
+    w.launch(ImageId=w.ebs_image, TagSpecifications=[specification])
+    only = [{"Name": "tag:volume of", "Values": [tags[0]["Value"]]}]
+    [volume] = until(lambda: w.ec2.describe_volumes(Filters=only)["Volumes"])
+    assert volume["Tags"] == tags
+
+
 @row("66")
 def _(w: World) -> None:
     w.wait("instance_running", InstanceIds=[w.instance])

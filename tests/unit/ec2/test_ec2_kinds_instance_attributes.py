@@ -14,6 +14,7 @@ from tests.support.ec2_jobs import at_work, finish, jobs_of
 from tests.support.ec2_openstack import MINE, Caller, instances_of
 from tests.support.ec2_workshop import Workshop
 from trimaran.cloud import Cloud
+from trimaran.config import common
 from trimaran.db import Database
 from trimaran.db.models import work as states
 from trimaran.db.queries import ec2 as queries
@@ -48,8 +49,11 @@ from trimaran.ec2.kinds.instance_options import (
     monitor_instances,
     unmonitor_instances,
 )
+from trimaran.ec2.metadata.caller import Caller as Guest
+from trimaran.ec2.metadata.lookup import Lookup
+from trimaran.ec2.parts import Parts
 from trimaran.ec2.protocol.errors import EC2Error
-from trimaran.errors import Unavailable
+from trimaran.errors import Forbidden, Unavailable
 
 
 @pytest.fixture
@@ -422,6 +426,19 @@ def test_metadata_options_are_kept_and_shown(me: Caller, instance: str) -> None:
         "HttpProtocolIpv6": "disabled",
         "InstanceMetadataTags": "disabled",
     }
+
+
+def test_a_guest_that_is_shut_out_reads_no_metadata(
+    openstack: Workshop, me: Caller, server: dict[str, Any], instance: str
+) -> None:
+    own = common.defaults()
+    parts = Parts(me.conf, own, me.cloud.identity, me.cloud, me.db, region="RegionOne")
+    openstack.pairs = {}
+    guest = Guest(server["id"], MINE, "10.0.0.5")
+    assert Lookup(parts).facts(guest, "req-1").instance["InstanceId"] == instance
+    me(modify_instance_metadata_options, InstanceId=instance, HttpEndpoint="disabled")
+    with pytest.raises(Forbidden):
+        Lookup(parts).facts(guest, "req-1")
 
 
 @pytest.mark.parametrize(
