@@ -25,6 +25,7 @@ from trimaran.magnum.conductor.crew import Crew
 from trimaran.magnum.conductor.endpoint import ConductorEndpoint
 from trimaran.magnum.conductor.executor import Executor
 from trimaran.magnum.conductor.handlers.rotation import DELETE_CERTIFICATES
+from trimaran.magnum.conductor.indirection import IndirectionEndpoint
 from trimaran.magnum.conductor.periodic import HealthSync, StatusSync
 from trimaran.magnum.conductor.periodic.status import INTERVAL
 
@@ -75,7 +76,9 @@ class Conductor:
         )
         self.runner.periodic("magnum.heartbeat", self._beat_interval, self._beat, leased=False)
         self.rpc = rpc.RpcServer(
-            transport, conf, [ConductorEndpoint(crew, self.runner, self.executor)]
+            transport,
+            conf,
+            [ConductorEndpoint(crew, self.runner, self.executor), IndirectionEndpoint(crew)],
         )
 
     def start(self) -> None:
