@@ -66,7 +66,8 @@ def instances(client: Any, **arguments: Any) -> list[dict[str, Any]]:
 
 
 def image_id(client: Any) -> str:
-    images = client.describe_images(Filters=[{"Name": "root-device-type", "Values": ["*"]}])
+    # Public ones, which all projects see: others may have images of their own just now.
+    images = client.describe_images(ExecutableUsers=["all"])
     ready = [row for row in images["Images"] if row["State"] == "available"]
     return str(sorted(ready, key=lambda row: row["Name"])[0]["ImageId"])
 

@@ -748,6 +748,8 @@ def _(w: World) -> None:
         NoReboot=True,
         TagSpecifications=tags,
     )["ImageId"]
+    gone = {"ImageId": image_id, "DeleteAssociatedSnapshots": True}
+    w.cleaners.append(lambda: w.ec2.deregister_image(**gone))
     w.wait("image_exists", ImageIds=[image_id])
     w.wait("image_available", ImageIds=[image_id])
     [image] = w.ec2.describe_images(ImageIds=[image_id])["Images"]
@@ -756,7 +758,7 @@ def _(w: World) -> None:
     [device] = image["BlockDeviceMappings"]
     snapshot_id = device["Ebs"]["SnapshotId"]
     w.wait("snapshot_completed", SnapshotIds=[snapshot_id])
-    answer = w.ec2.deregister_image(ImageId=image_id, DeleteAssociatedSnapshots=True)
+    answer = w.ec2.deregister_image(**gone)
     assert answer["DeleteSnapshotResults"] == [{"SnapshotId": snapshot_id, "ReturnCode": "success"}]
 
 
