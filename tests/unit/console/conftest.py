@@ -13,7 +13,6 @@ from starlette.testclient import TestClient
 
 from tests.support.console import Cloud, cookie, settings
 from tests.support.console_listings import Services
-from trimaran.console import app as console
 from trimaran.db import migrate
 
 ROLES = {
@@ -54,6 +53,10 @@ def person(keystone: Cloud, console_template: Path, tmp_path: Path) -> Iterator[
 
     The groups are merged into skyline.yaml; all consoles of a test share a database.
     """
+    # Late, because sessions.py filters a warning when it is imported, and pytest
+    # forgets the filters of what a conftest imports.
+    from trimaran.console import app as console
+
     file = tmp_path / "console.sqlite"
     file.write_bytes(console_template.read_bytes())
     apps: list[FastAPI] = []
