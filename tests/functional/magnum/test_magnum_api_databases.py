@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -10,6 +11,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.support.magnum_api import World, world
+from trimaran.db.queries import magnum as queries
 
 QUOTA = "[quotas]\nmax_clusters_per_project = 2\n"
 
@@ -85,6 +87,19 @@ def walk(api: World, path: str) -> list[str]:
         following = urlsplit(body.get("next", ""))
         path = f"{following.path}?{following.query}" if following.path else ""
     return names
+
+
+def test_roles_are_told_apart_by_case(api: World) -> None:
+    ident = api.cluster(cluster_template_id="ct", master_count=1, node_count=2)
+    empty = api.cluster(cluster_template_id="ct", node_count=0)
+    group = {"cluster_id": ident, "project_id": "p1", "node_count": 10}
+    for number, role in enumerate(("Master", "mastermaster", None)):
+        values = {**group, "uuid": str(uuid.uuid4()), "name": f"n{number}", "role": role}
+        api.parts.db.write(lambda session, row=values: queries.insert_nodegroup(session, row))
+    for path in ("/v1/clusters", "/v1/clusters/detail"):
+        rows = {row["uuid"]: row for row in api.call("GET", path).json()["clusters"]}
+        counts = [(rows[each]["master_count"], rows[each]["node_count"]) for each in (ident, empty)]
+        assert counts == [(1, 32), (1, 0)]
 
 
 def test_pages_with_nulls(api: World) -> None:

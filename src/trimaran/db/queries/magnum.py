@@ -28,6 +28,8 @@ from trimaran.db.queries.magnum_clusters import (
     check_cluster_quota,
     cluster_snapshot,
     clusters_to_poll,
+    columns_of_cluster,
+    columns_of_clusters,
     count_by_status,
     count_clusters,
     create_cluster,
@@ -43,6 +45,7 @@ from trimaran.db.queries.magnum_clusters import (
     update_cluster,
 )
 from trimaran.db.queries.magnum_nodegroups import (
+    columns_of_nodegroups,
     destroy_nodegroup,
     find_nodegroup,
     get_nodegroup,
@@ -71,6 +74,7 @@ from trimaran.db.queries.magnum_templates import (
     insert_template,
     list_templates,
     template_in_use,
+    template_labels,
     templates_by_uuid,
     update_template,
 )
@@ -87,6 +91,9 @@ __all__ = [
     "cluster_snapshot",
     "clusters_in_operation",
     "clusters_to_poll",
+    "columns_of_cluster",
+    "columns_of_clusters",
+    "columns_of_nodegroups",
     "count_by_status",
     "count_clusters",
     "count_operations",
@@ -135,6 +142,7 @@ __all__ = [
     "service_is_up",
     "stats",
     "template_in_use",
+    "template_labels",
     "templates_by_uuid",
     "update_cluster",
     "update_nodegroup",

@@ -9,7 +9,7 @@ the same listing would page differently on PostgreSQL.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -27,6 +27,7 @@ M = TypeVar(
     models.Quota,
     models.Federation,
 )
+T = TypeVar("T")
 Model = type[M]
 
 
@@ -109,20 +110,59 @@ def one(
         NotFound: nothing fits.
         Conflict: a name fits several rows.
     """
-    columns: Any = model
-    canonical = as_uuid(ident)
-    if canonical is not None:
-        query = query.where(columns.uuid == canonical)
-    elif allow_id and ident.isascii() and ident.isdigit() and len(ident) < 10:
-        query = query.where(columns.id == int(ident))
-    else:
-        query = query.where(columns.name == ident)
+    query = _identified(query, model, ident, allow_id=allow_id)
     rows: Sequence[M] = session.scalars(query.limit(2)).all()
+    return single(rows, missing=missing, several=several)
+
+
+def columns_of_one(
+    session: Session,
+    query: sa.Select[Any],
+    model: Model[M],
+    ident: str,
+    names: Sequence[str],
+    *,
+    missing: str,
+    several: str,
+) -> Sequence[Any]:
+    """As :func:`one`, but reads some columns only; returns their values.
+
+    Each column costs the driver a description and a value to parse, so what
+    needs one or two columns of thirty does not ask for all.
+    """
+    query = _only(_identified(query, model, ident), model, names)
+    return single(session.execute(query.limit(2)).all(), missing=missing, several=several)
+
+
+def single(rows: Sequence[T], *, missing: str, several: str) -> T:
+    """The only one of at most two rows.
+
+    Raises:
+        NotFound: there is none.
+        Conflict: there are two.
+    """
     if not rows:
         raise NotFound(missing)
     if len(rows) > 1:
         raise Conflict(several)
     return rows[0]
+
+
+def _identified(
+    query: sa.Select[Any], model: Model[M], ident: str, *, allow_id: bool = False
+) -> sa.Select[Any]:
+    columns: Any = model
+    canonical = as_uuid(ident)
+    if canonical is not None:
+        return query.where(columns.uuid == canonical)
+    if allow_id and ident.isascii() and ident.isdigit() and len(ident) < 10:
+        return query.where(columns.id == int(ident))
+    return query.where(columns.name == ident)
+
+
+def _only(query: sa.Select[Any], model: Model[M], names: Sequence[str]) -> sa.Select[Any]:
+    columns = model.__table__.columns
+    return query.with_only_columns(*(columns[name] for name in names))
 
 
 def paged(
@@ -146,6 +186,36 @@ def paged(
         BadRequest: ``sort_key`` is no column of the table.
         NotFound: the marker is unknown.
     """
+    return list(session.scalars(_cut(session, query, model, page, missing)).all())
+
+
+def paged_columns(
+    session: Session,
+    query: sa.Select[Any],
+    model: Model[M],
+    page: Page,
+    names: Sequence[str],
+    *,
+    missing: str,
+    more: Mapping[str, sa.ColumnElement[Any]] | None = None,
+) -> list[dict[str, Any]]:
+    """As :func:`paged`, but reads some columns only; returns them by name.
+
+    Args:
+        names: columns of the table.
+        more: what else is computed for each row.
+    """
+    table, computed = model.__table__.columns, more or {}
+    query = _cut(session, query, model, page, missing).with_only_columns(
+        *(table[name] for name in names), *(item.label(name) for name, item in computed.items())
+    )
+    every = (*names, *computed)
+    return [dict(zip(every, row, strict=True)) for row in session.execute(query)]
+
+
+def _cut(
+    session: Session, query: sa.Select[Any], model: Model[M], page: Page, missing: str
+) -> sa.Select[Any]:
     columns: Any = model
     if page.sort_key not in model.__table__.columns:
         raise BadRequest(f'The sort_key value "{page.sort_key}" is an invalid field for sorting')
@@ -160,9 +230,7 @@ def paged(
     first = sa.case((key.is_(None), 0), else_=1)
     order = [columns.id] if page.sort_key == "id" else [first, key, columns.id]
     query = query.order_by(*(item.desc() if descending else item.asc() for item in order))
-    if page.limit is not None:
-        query = query.limit(page.limit)
-    return list(session.scalars(query).all())
+    return query if page.limit is None else query.limit(page.limit)
 
 
 def _after(

@@ -70,6 +70,15 @@ def templates_by_uuid(session: Session, uuids: Collection[str]) -> dict[str, Clu
     return {row.uuid: row for row in session.scalars(query)}
 
 
+def template_labels(session: Session, uuids: Collection[str]) -> dict[str, dict[str, str]]:
+    """Returns the labels of templates of any project by UUID, with one statement."""
+    if not uuids:
+        return {}
+    columns = ClusterTemplate.__table__.columns
+    query = sa.select(columns.uuid, columns.labels).where(columns.uuid.in_(list(uuids)))
+    return {row.uuid: row.labels for row in session.execute(query)}
+
+
 def list_templates(
     session: Session, scope: Scope, page: Page | None = None
 ) -> list[ClusterTemplate]:

@@ -86,7 +86,8 @@ class Call:
         )
 
 
-def _call(request: Request) -> Call:
+async def _call(request: Request) -> Call:
+    # It waits for nothing, so it needs no thread of its own.
     parts: Parts = request.app.state.parts
     return Call(
         parts,

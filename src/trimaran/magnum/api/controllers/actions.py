@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from fastapi import APIRouter, Response, status
-from fastapi.responses import JSONResponse
 from sqlalchemy.orm import Session
 
 from trimaran.db.models.magnum import Cluster, ClusterTemplate, NodeGroup
 from trimaran.db.queries import magnum as queries
 from trimaran.errors import BadRequest, Conflict, NotFound
 from trimaran.magnum import objects
+from trimaran.magnum.api.answers import Json
 from trimaran.magnum.api.call import Authenticated, Call
 from trimaran.magnum.api.controllers.common import ERRORS, found
 from trimaran.magnum.api.fields import AtLeastOne, Count, Ident, ReadOnly, Storable, Text
@@ -92,7 +92,7 @@ def resize(
         objects.NodeGroup.from_row(group),
         operation=operation,
     )
-    return JSONResponse({"uuid": row.uuid}, status_code=status.HTTP_202_ACCEPTED)
+    return Json({"uuid": row.uuid}, status_code=status.HTTP_202_ACCEPTED)
 
 
 def _check_masters(call: Call, row: Cluster, count: int) -> None:
@@ -135,4 +135,4 @@ def upgrade(
         cluster_upgrade_req.max_batch_size or 1,
         objects.NodeGroup.from_row(group),
     )
-    return JSONResponse({"uuid": row.uuid}, status_code=status.HTTP_202_ACCEPTED)
+    return Json({"uuid": row.uuid}, status_code=status.HTTP_202_ACCEPTED)

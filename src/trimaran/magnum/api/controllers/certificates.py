@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response, status
-from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from trimaran.db.models.magnum import Cluster
@@ -17,6 +16,7 @@ from trimaran.db.queries import magnum as queries
 from trimaran.errors import BadRequest, NotFound
 from trimaran.magnum import objects
 from trimaran.magnum.api import links
+from trimaran.magnum.api.answers import Json
 from trimaran.magnum.api.call import Authenticated, Call
 from trimaran.magnum.api.controllers.common import ERRORS, found
 from trimaran.magnum.api.fields import Ident, NonEmpty, ReadOnly, Storable
@@ -70,7 +70,7 @@ def get_one(
     pem = call.parts.conductor.get_ca_certificate(
         call.context, objects.Cluster.from_row(row), ca_cert_type
     )
-    return JSONResponse(_view(call, row, pem))
+    return Json(_view(call, row, pem))
 
 
 @router.post("/v1/certificates", response_model=Certificate, status_code=201)
@@ -91,7 +91,7 @@ def post(call: Authenticated, certificate: CertificateCreate) -> Response:
     )
     cluster = objects.Cluster.from_row(row)
     pem = call.parts.conductor.sign_certificate(call.context, cluster, request)
-    return JSONResponse(_view(call, row, pem, **asked), status_code=status.HTTP_201_CREATED)
+    return Json(_view(call, row, pem, **asked), status_code=status.HTTP_201_CREATED)
 
 
 @router.patch("/v1/certificates/{cluster_ident}", response_model=Accepted, status_code=202)
@@ -105,7 +105,7 @@ def patch(call: Authenticated, cluster_ident: Ident) -> Response:
     if template is not None and template.tls_disabled:
         raise BadRequest("Rotating the CA certificate on a non-TLS cluster is not supported")
     call.parts.conductor.rotate_ca_certificate(call.context, objects.Cluster.from_row(row))
-    return JSONResponse({"uuid": row.uuid}, status_code=status.HTTP_202_ACCEPTED)
+    return Json({"uuid": row.uuid}, status_code=status.HTTP_202_ACCEPTED)
 
 
 @router.patch("/v1/credentials/{cluster_ident}", response_model=Accepted, status_code=202)
@@ -115,4 +115,4 @@ def patch_credential(call: Authenticated, cluster_ident: Ident) -> Response:
     call.authorize("credential:rotate")
     row = found(call, queries.get_cluster, call.scope(), cluster_ident)
     call.parts.conductor.credential_rotate(call.context, objects.Cluster.from_row(row))
-    return JSONResponse({"uuid": row.uuid}, status_code=status.HTTP_202_ACCEPTED)
+    return Json({"uuid": row.uuid}, status_code=status.HTTP_202_ACCEPTED)

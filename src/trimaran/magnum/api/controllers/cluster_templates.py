@@ -6,7 +6,6 @@ import uuid
 from typing import Any
 
 from fastapi import APIRouter, Response, status
-from fastapi.responses import JSONResponse
 
 from trimaran.db.models.magnum import ClusterTemplate as Row
 from trimaran.db.queries import magnum as queries
@@ -14,6 +13,7 @@ from trimaran.db.queries.magnum import Page
 from trimaran.errors import Forbidden
 from trimaran.magnum.api import listing, names
 from trimaran.magnum.api import patch as patching
+from trimaran.magnum.api.answers import Json
 from trimaran.magnum.api.call import Authenticated, Call
 from trimaran.magnum.api.controllers.common import ERRORS, found
 from trimaran.magnum.api.fields import Ident
@@ -73,7 +73,7 @@ def _page(call: Call, page: Page, action: str, resource: str) -> Response:
     scope = call.authorize_all_projects(f"clustertemplate:{action}_all_projects")
     rows = call.parts.db.read(lambda session: queries.list_templates(session, scope, page))
     shown = [view(row, call.app_url) for row in rows]
-    return JSONResponse(listing.body(call, "clustertemplates", resource, shown, page))
+    return Json(listing.body(call, "clustertemplates", resource, shown, page))
 
 
 @router.get("", response_model=ClusterTemplates)
@@ -95,7 +95,7 @@ def get_one(call: Authenticated, cluster_template_ident: Ident) -> Response:
     row = found(call, queries.get_template, scope, cluster_template_ident)
     if not row.public:
         call.authorize("clustertemplate:get", row.as_dict())
-    return JSONResponse(view(row, call.app_url))
+    return Json(view(row, call.app_url))
 
 
 @router.post("", response_model=ClusterTemplate, status_code=status.HTTP_201_CREATED)
@@ -120,7 +120,7 @@ def post(call: Authenticated, cluster_template: ClusterTemplateCreate) -> Respon
         "user_id": call.context.user_id,
     }
     row = call.parts.db.write(lambda session: queries.insert_template(session, values))
-    return JSONResponse(
+    return Json(
         view(row, call.app_url),
         status_code=status.HTTP_201_CREATED,
         headers={"Location": f"{call.app_url}/v1/clustertemplates/{row.uuid}"},
@@ -139,7 +139,7 @@ def patch_one(call: Authenticated, cluster_template_ident: Ident, patch: Patch) 
     changed = call.parts.db.write(
         lambda session: queries.update_template(session, row.uuid, changes)
     )
-    return JSONResponse(view(changed, call.app_url))
+    return Json(view(changed, call.app_url))
 
 
 def _patched(row: Row, steps: Patch) -> dict[str, Any]:

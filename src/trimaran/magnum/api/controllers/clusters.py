@@ -12,7 +12,6 @@ from types import SimpleNamespace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response, status
-from fastapi.responses import JSONResponse
 from sqlalchemy.orm import Session
 
 from trimaran.db.models.magnum import Cluster as Row
@@ -21,6 +20,7 @@ from trimaran.db.queries import magnum as queries
 from trimaran.errors import BadRequest, NotFound
 from trimaran.magnum import objects
 from trimaran.magnum.api import listing, names
+from trimaran.magnum.api.answers import Json
 from trimaran.magnum.api.call import Authenticated, Call
 from trimaran.magnum.api.controllers.common import ERRORS, found
 from trimaran.magnum.api.fields import Boolean, Ident
@@ -62,13 +62,13 @@ def get_all(call: Authenticated, page: Paged) -> Response:
     call.authorize("cluster:get_all")
     scope = call.authorize_all_projects("cluster:get_all_all_projects")
 
-    def load(session: Session) -> tuple[list[Row], dict[str, queries.NodeTotals]]:
-        rows = queries.list_clusters(session, scope, page)
-        return rows, queries.node_totals(session, [row.uuid for row in rows])
-
-    rows, nodes = call.parts.db.read(load)
-    shown = [schema.summary(row, nodes[row.uuid], call.app_url, call.version) for row in rows]
-    return JSONResponse(listing.body(call, "clusters", "clusters", shown, page))
+    rows = call.parts.db.read(
+        lambda session: queries.columns_of_clusters(
+            session, scope, page, schema.SUMMARY, nodes=True
+        )
+    )
+    shown = [schema.summary(row, call.app_url, call.version) for row in rows]
+    return Json(listing.body(call, "clusters", "clusters", shown, page))
 
 
 @router.get("/detail", response_model=schema.ClustersDetail)
@@ -78,11 +78,11 @@ def detail(call: Authenticated, page: Paged) -> Response:
     scope = call.authorize_all_projects("cluster:detail_all_projects")
 
     def load(session: Session) -> list[dict[str, Any]]:
-        rows = queries.list_clusters(session, scope, page)
+        rows = queries.columns_of_clusters(session, scope, page, schema.FULL)
         return _full(session, call, rows)
 
     shown = call.parts.db.read(load)
-    return JSONResponse(listing.body(call, "clusters", "clusters/detail", shown, page))
+    return Json(listing.body(call, "clusters", "clusters/detail", shown, page))
 
 
 @router.get("/{cluster_ident}", response_model=schema.Cluster)
@@ -92,26 +92,26 @@ def get_one(call: Authenticated, cluster_ident: Ident) -> Response:
 
     def load(session: Session) -> tuple[Row, dict[str, Any]]:
         row = queries.get_cluster(session, scope, cluster_ident)
-        (shown,) = _full(session, call, [row])
+        (shown,) = _full(session, call, [row.as_dict()])
         if row.status in schema.FAILED:
             shown["faults"] = schema.faults(queries.nodegroups_of(session, row.uuid))
         return row, shown
 
     row, shown = call.parts.db.read(load)
     call.authorize("cluster:get", row.as_dict())
-    return JSONResponse(shown)
+    return Json(shown)
 
 
-def _full(session: Session, call: Call, rows: list[Row]) -> list[dict[str, Any]]:
-    nodes = queries.node_totals(session, [row.uuid for row in rows])
-    wanted = {row.cluster_template_id for row in rows if row.cluster_template_id}
-    templates = queries.templates_by_uuid(session, wanted)
+def _full(session: Session, call: Call, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    nodes = queries.node_totals(session, [row["uuid"] for row in rows])
+    wanted = {row["cluster_template_id"] for row in rows if row["cluster_template_id"]}
+    labels = queries.template_labels(session, wanted)
     return [
         schema.full(
             row,
-            nodes[row.uuid],
+            nodes[row["uuid"]],
             # A template that is gone, in an adopted database, must not hide its clusters.
-            template.labels if (template := templates.get(row.cluster_template_id or "")) else {},
+            labels.get(row["cluster_template_id"] or "", {}),
             call.app_url,
             call.version,
         )
@@ -238,4 +238,4 @@ def delete(call: Authenticated, cluster_ident: Ident) -> Response:
 
 
 def _accepted(ident: str) -> Response:
-    return JSONResponse({"uuid": ident}, status_code=status.HTTP_202_ACCEPTED)
+    return Json({"uuid": ident}, status_code=status.HTTP_202_ACCEPTED)

@@ -10,13 +10,13 @@ import uuid
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response, status
-from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from trimaran.db.queries import magnum as queries
 from trimaran.db.queries.magnum import Page
 from trimaran.errors import BadRequest
 from trimaran.magnum.api import links, listing
+from trimaran.magnum.api.answers import Json
 from trimaran.magnum.api.call import Authenticated, Call
 from trimaran.magnum.api.controllers.common import ERRORS, found
 from trimaran.magnum.api.fields import Boolean, Ident, Ignored, ReadOnly, Storable, Uuid
@@ -80,7 +80,7 @@ def _page(call: Call, page: Page, resource: str) -> Response:
     scope = call.scope()
     rows = call.parts.db.read(lambda session: queries.list_federations(session, scope, page))
     shown = [_view(call, row) for row in rows]
-    return JSONResponse(listing.body(call, "federations", resource, shown, page))
+    return Json(listing.body(call, "federations", resource, shown, page))
 
 
 @router.get("", response_model=Federations)
@@ -102,7 +102,7 @@ def get_one(call: Authenticated, federation_ident: Ident) -> Response:
     """Show a federation."""
     row = found(call, queries.get_federation, call.scope(), federation_ident)
     call.authorize("federation:get", row.as_dict())
-    return JSONResponse(_view(call, row))
+    return Json(_view(call, row))
 
 
 @router.post("", response_model=Accepted, status_code=status.HTTP_202_ACCEPTED)
@@ -116,7 +116,7 @@ def post(call: Authenticated, federation: FederationCreate) -> Response:
         raise BadRequest("Please specify a `properties` dict for the federation.")
     if federation.properties.get("dns-zone") is None:
         raise BadRequest("No DNS zone specified. Please specify a `dns-zone`.")
-    return JSONResponse({"uuid": str(uuid.uuid4())}, status_code=status.HTTP_202_ACCEPTED)
+    return Json({"uuid": str(uuid.uuid4())}, status_code=status.HTTP_202_ACCEPTED)
 
 
 @router.patch("/{federation_ident}", response_model=Accepted, status_code=202)
@@ -130,7 +130,7 @@ def patch_one(
     Rules().check(patch)
     row = found(call, queries.get_federation, call.scope(), federation_ident)
     call.authorize("federation:update", row.as_dict())
-    return JSONResponse({"uuid": row.uuid}, status_code=status.HTTP_202_ACCEPTED)
+    return Json({"uuid": row.uuid}, status_code=status.HTTP_202_ACCEPTED)
 
 
 @router.delete("/{federation_ident}", status_code=status.HTTP_204_NO_CONTENT)

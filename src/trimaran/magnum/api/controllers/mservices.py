@@ -6,12 +6,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from fastapi import APIRouter, Response
-from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from sqlalchemy.orm import Session
 
 from trimaran.db.models.magnum import MagnumService as Row
 from trimaran.db.queries import magnum as queries
+from trimaran.magnum.api.answers import Json
 from trimaran.magnum.api.call import Authenticated
 from trimaran.magnum.api.controllers.common import ERRORS
 from trimaran.magnum.api.pipeline import TokenRoute
@@ -66,7 +66,7 @@ def get_all(call: Authenticated) -> Response:
         )
         for row in rows
     ]
-    return JSONResponse({"mservices": shown})
+    return Json({"mservices": shown})
 
 
 def is_up(row: Row, now: datetime, patience: timedelta) -> bool:

@@ -9,7 +9,6 @@ import uuid
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response, status
-from fastapi.responses import JSONResponse
 from sqlalchemy.orm import Session
 
 from trimaran.db.models.magnum import Cluster, NodeGroup
@@ -18,6 +17,7 @@ from trimaran.errors import BadRequest, Conflict
 from trimaran.magnum import objects
 from trimaran.magnum.api import listing
 from trimaran.magnum.api import patch as patching
+from trimaran.magnum.api.answers import Json
 from trimaran.magnum.api.call import Authenticated, Call
 from trimaran.magnum.api.controllers.common import ERRORS, found
 from trimaran.magnum.api.fields import Ident, Storable
@@ -71,14 +71,14 @@ def get_all(
     scope = call.authorize_all_projects("nodegroup:get_all_all_projects")
 
     def load(session: Session) -> tuple[str, list[dict[str, Any]]]:
-        cluster = queries.get_cluster(session, scope, cluster_id)
-        rows = queries.list_nodegroups(session, cluster.uuid, page, role or None)
-        return cluster.uuid, [schema.summary(row) for row in rows]
+        (uuid,) = queries.columns_of_cluster(session, scope, cluster_id, "uuid")
+        rows = queries.columns_of_nodegroups(session, uuid, page, role or None, schema.SUMMARY)
+        return uuid, [schema.summary(row) for row in rows]
 
     uuid, shown = call.parts.db.read(load)
     # The role goes along, or page 2 would show all roles (F-45).
     resource = f"clusters/{uuid}/nodegroups"
-    return JSONResponse(listing.body(call, "nodegroups", resource, shown, page, role=role))
+    return Json(listing.body(call, "nodegroups", resource, shown, page, role=role))
 
 
 @router.get("/{nodegroup_id}", response_model=schema.NodeGroup)
@@ -89,11 +89,11 @@ def get_one(call: Authenticated, cluster_id: Ident, nodegroup_id: Ident) -> Resp
     scope = call.authorize_all_projects("nodegroup:get_one_all_projects")
 
     def load(session: Session) -> dict[str, Any]:
-        cluster = queries.get_cluster(session, scope, cluster_id)
-        row = queries.get_nodegroup(session, cluster.uuid, nodegroup_id)
-        return schema.full(row, cluster.labels, call.app_url)
+        uuid, labels = queries.columns_of_cluster(session, scope, cluster_id, "uuid", "labels")
+        row = queries.get_nodegroup(session, uuid, nodegroup_id)
+        return schema.full(row, labels, call.app_url)
 
-    return JSONResponse(call.parts.db.read(load))
+    return Json(call.parts.db.read(load))
 
 
 @router.post("", response_model=schema.NodeGroup, status_code=status.HTTP_202_ACCEPTED)
@@ -190,7 +190,7 @@ def _record(
 
 def _shown(call: Call, cluster: Cluster, row: NodeGroup) -> Response:
     body = schema.full(row, cluster.labels, call.app_url)
-    return JSONResponse(body, status_code=status.HTTP_202_ACCEPTED)
+    return Json(body, status_code=status.HTTP_202_ACCEPTED)
 
 
 @router.patch(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Response, status
-from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from sqlalchemy.orm import Session
 
@@ -13,6 +12,7 @@ from trimaran.db.queries import magnum as queries
 from trimaran.db.queries.magnum import Scope
 from trimaran.errors import BadRequest, Forbidden, NotFound
 from trimaran.magnum.api import listing
+from trimaran.magnum.api.answers import Json
 from trimaran.magnum.api.call import Authenticated
 from trimaran.magnum.api.controllers.common import ERRORS
 from trimaran.magnum.api.fields import AtLeastOne, Boolean, Count, Ident, ReadOnly, Text
@@ -74,7 +74,7 @@ def get_all(
     rows = call.parts.db.read(lambda session: queries.list_quotas(session, scope, page))
     shown = [_view(row) for row in rows]
     filters = {"all_tenants": all_tenants} if all_tenants else {}
-    return JSONResponse(listing.body(call, "quotas", "quotas", shown, page, **filters))
+    return Json(listing.body(call, "quotas", "quotas", shown, page, **filters))
 
 
 @router.get("/{project_id}/{resource}", response_model=Quota)
@@ -85,9 +85,9 @@ def get_one(call: Authenticated, project_id: Ident, resource: Ident) -> Response
         raise Forbidden("Not authorized.")
     row = call.parts.db.read(lambda session: queries.find_quota(session, project_id, resource))
     if row is not None:
-        return JSONResponse(_view(row))
+        return Json(_view(row))
     default = call.parts.conf.quotas.max_clusters_per_project
-    return JSONResponse({"hard_limit": default, "project_id": project_id, "resource": RESOURCE})
+    return Json({"hard_limit": default, "project_id": project_id, "resource": RESOURCE})
 
 
 @router.post("", response_model=Quota, status_code=status.HTTP_201_CREATED)
@@ -104,7 +104,7 @@ def post(call: Authenticated, quota: QuotaBody) -> Response:
     values = {"hard_limit": 1, "resource": RESOURCE, **quota.given("hard_limit", "resource")}
     values["project_id"] = quota.project_id
     row = call.parts.db.write(lambda session: queries.insert_quota(session, values))
-    return JSONResponse(_view(row), status_code=status.HTTP_201_CREATED)
+    return Json(_view(row), status_code=status.HTTP_201_CREATED)
 
 
 @router.patch(
@@ -121,7 +121,7 @@ def patch(
         return queries.update_quota(session, project_id, resource, changes)
 
     row = call.parts.db.write(change)
-    return JSONResponse(_view(row), status_code=status.HTTP_202_ACCEPTED)
+    return Json(_view(row), status_code=status.HTTP_202_ACCEPTED)
 
 
 @router.delete("/{project_id}/{resource}", status_code=status.HTTP_204_NO_CONTENT)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
-from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from trimaran.db.queries import magnum as queries
 from trimaran.errors import BadRequest, Forbidden
+from trimaran.magnum.api.answers import Json
 from trimaran.magnum.api.call import Authenticated
 from trimaran.magnum.api.controllers.common import ERRORS
 from trimaran.magnum.api.fields import Storable
@@ -41,4 +41,4 @@ def get_all(
         if project_id != own:
             raise Forbidden("Not authorized.")
     clusters, nodes = call.parts.db.read(lambda session: queries.stats(session, project_id or None))
-    return JSONResponse({"clusters": clusters, "nodes": nodes})
+    return Json({"clusters": clusters, "nodes": nodes})

@@ -22,7 +22,7 @@ from trimaran.magnum.api.fields import (
     storable,
 )
 from trimaran.magnum.api.microversions import Version
-from trimaran.magnum.api.schemas.common import Body, Link, columns, ordered
+from trimaran.magnum.api.schemas.common import Body, Link, moment
 
 Status = Literal[
     "CREATE_IN_PROGRESS",
@@ -189,56 +189,71 @@ class ClustersDetail(BaseModel):
 _COUNTS = ("node_count", "master_count")
 _ADDRESSES = ("node_addresses", "master_addresses")
 _MADE = frozenset(
-    {"links", "stack_id", "cluster_id", "faults", "merge_labels", *_COUNTS, *_ADDRESSES}
+    {"links", "cluster_id", "faults", "merge_labels", *_COUNTS, *_ADDRESSES}
     | {"labels_overridden", "labels_added", "labels_skipped"}
 )
-_SUMMARY = tuple(name for name in ClusterSummary.model_fields if name not in _MADE)
-_FULL = tuple(name for name in Cluster.model_fields if name not in _MADE)
+#: columns of table ``cluster`` that the two forms show
+SUMMARY = tuple(name for name in ClusterSummary.model_fields if name not in _MADE)
+FULL = tuple(name for name in Cluster.model_fields if name not in _MADE)
+_TIMES = ("created_at", "updated_at")
 
 
-def _common(row: Any, nodes: Any, app_url: str, version: Version) -> dict[str, Any]:
+def _order(model: type[BaseModel], *, stack: bool) -> tuple[str, ...]:
+    absent = {"faults", "cluster_id" if stack else "stack_id"}
+    return tuple(name for name in model.model_fields if name not in absent)
+
+
+_ORDERS = {
+    (model, stack): _order(model, stack=stack)
+    for model in (ClusterSummary, Cluster)
+    for stack in (False, True)
+}
+
+
+def _made(row: Mapping[str, Any], app_url: str) -> dict[str, Any]:
     return {
-        "node_count": nodes.node_count,
-        "master_count": nodes.master_count,
-        "links": links.of(app_url, "clusters", row.uuid),
-        "cluster_id" if version >= CLUSTER_ID else "stack_id": row.stack_id,
+        "links": links.of(app_url, "clusters", row["uuid"]),
+        "cluster_id": row["stack_id"],
         "merge_labels": False,
     }
 
 
-def summary(row: Any, nodes: Any, app_url: str, version: Version) -> dict[str, Any]:
+def summary(row: Mapping[str, Any], app_url: str, version: Version) -> dict[str, Any]:
     """A cluster for a list.
 
     Args:
-        row: of table ``cluster``.
-        nodes: its ``NodeTotals``.
+        row: :data:`SUMMARY` of table ``cluster``, and the numbers of its nodes.
         app_url: base of links.
         version: the microversion asked for.
     """
-    values = {**columns(row, _SUMMARY), **_common(row, nodes, app_url, version)}
-    return ordered(ClusterSummary, values)
+    values = {**row, **_made(row, app_url)}
+    return {name: values[name] for name in _ORDERS[ClusterSummary, version < CLUSTER_ID]}
 
 
 def full(
-    row: Any, nodes: Any, template_labels: Mapping[str, str], app_url: str, version: Version
+    row: Mapping[str, Any],
+    nodes: Any,
+    template_labels: Mapping[str, str],
+    app_url: str,
+    version: Version,
 ) -> dict[str, Any]:
     """A cluster with all that is known of it.
 
     Args:
-        row: of table ``cluster``.
+        row: of table ``cluster``, at least :data:`FULL`.
         nodes: its ``NodeTotals``.
         template_labels: labels of its template.
         app_url: base of links.
         version: the microversion asked for.
     """
     values = {
-        **columns(row, _FULL),
-        **_common(row, nodes, app_url, version),
-        "node_addresses": nodes.node_addresses,
-        "master_addresses": nodes.master_addresses,
-        **label_differences(template_labels, row.labels),
+        **row,
+        **_made(row, app_url),
+        **vars(nodes),
+        **{name: moment(row[name]) for name in _TIMES},
+        **label_differences(template_labels, row["labels"]),
     }
-    return ordered(Cluster, values)
+    return {name: values[name] for name in _ORDERS[Cluster, version < CLUSTER_ID]}
 
 
 def label_differences(

@@ -120,17 +120,18 @@ class NodeGroups(BaseModel):
 
 
 _MADE = frozenset({"links", "merge_labels", "labels_overridden", "labels_added", "labels_skipped"})
-_SUMMARY = tuple(name for name in NodeGroupSummary.model_fields if name not in _MADE)
+#: columns of table ``nodegroup`` that a list shows
+SUMMARY = tuple(name for name in NodeGroupSummary.model_fields if name not in _MADE)
 _FULL = tuple(name for name in NodeGroup.model_fields if name not in _MADE)
 
 
-def summary(row: Any) -> dict[str, Any]:
+def summary(row: Mapping[str, Any]) -> dict[str, Any]:
     """A node group for a list.
 
     Args:
-        row: of table ``nodegroup``.
+        row: :data:`SUMMARY` of table ``nodegroup``.
     """
-    return {**columns(row, _SUMMARY), "merge_labels": False}
+    return {**row, "merge_labels": False}
 
 
 def full(row: Any, cluster_labels: Mapping[str, str], app_url: str) -> dict[str, Any]:
