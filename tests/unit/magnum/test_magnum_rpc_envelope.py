@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from datetime import datetime
 
 import pytest
@@ -141,3 +142,10 @@ def test_no_answer_is_an_unavailable_conductor() -> None:
     back = faults.incoming(oslo_messaging.MessagingTimeout())
     assert isinstance(back, errors.Unavailable)
     assert back.service == "conductor"
+
+
+def test_containers_are_plain_so_that_objects_can_be_copied() -> None:
+    sent = envelope.pack(objects.Cluster(None, uuid="u", labels={"a": "b"}))
+    read = envelope.unpack(sent)
+    assert type(read.labels) is dict
+    copy.deepcopy(read.labels)

@@ -8,6 +8,7 @@ name: a message chooses from two tables and never names an attribute.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -104,7 +105,8 @@ def _federations(
 
 
 def _create_template(template: ClusterTemplate) -> None:
-    values = template.obj_get_changes()
+    # Upstream's API leaves the UUID to whoever writes the row.
+    values = {**template.obj_get_changes(), "uuid": template.value("uuid") or str(uuid.uuid4())}
     template._load(template.db.write(lambda s: queries.insert_template(s, values)))
 
 

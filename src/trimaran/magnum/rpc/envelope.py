@@ -102,6 +102,13 @@ def is_envelope(value: Any) -> bool:
     return isinstance(value, dict) and f"{PREFIX}name" in value and f"{PREFIX}data" in value
 
 
+def _plain(value: Any) -> Any:
+    """Returns plain containers: the library's own hold on to the object that they are in."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list) else value
+
+
 def unpack(envelope: dict[str, Any], context: Any = None) -> objects.MagnumObject:
     """Reads an object's envelope.
 
@@ -136,7 +143,7 @@ def unpack(envelope: dict[str, Any], context: Any = None) -> objects.MagnumObjec
                 read = kinds[key].coerce(made, key, kinds[key].from_primitive(made, key, value))
                 if isinstance(kinds[key], fields.DateTimeField) and read is not None:
                     read = read.replace(tzinfo=None)
-                made.__dict__[key] = read
+                made.__dict__[key] = _plain(read)
     except (ValueError, TypeError, AttributeError) as problem:
         raise BadRequest(f"Object {name} cannot be read: {problem}") from problem
     changed = set(envelope.get(f"{PREFIX}changes") or ())
