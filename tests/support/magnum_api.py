@@ -27,13 +27,15 @@ from trimaran.magnum.drivers.lookup import Drivers
 
 KEYSTONE = "http://keystone.test/v3"
 LATEST = {"OpenStack-API-Version": "container-infra latest"}
-#: token → (user, project, roles)
-PEOPLE = {
+#: token → (user, project or None for the system, roles)
+PEOPLE: dict[str, tuple[str, str | None, tuple[str, ...]]] = {
     "t-member": ("u1", "p1", ("member", "reader")),
     "t-colleague": ("u1b", "p1", ("member", "reader")),
     "t-reader": ("u1r", "p1", ("reader",)),
     "t-other": ("u2", "p2", ("member", "reader")),
     "t-admin": ("ua", "pa", ("admin", "manager", "member", "reader")),
+    "t-system": ("us", None, ("admin", "manager", "member", "reader")),
+    "t-system-reader": ("usr", None, ("reader",)),
 }
 IMAGES = [
     {"id": "11111111-1111-4111-8111-111111111111", "name": "ub", "os_distro": "ubuntu"},
@@ -124,15 +126,18 @@ def token_body(token: str) -> dict[str, Any]:
             "expires_at": "2099-01-01T00:00:00.000000Z",
             "issued_at": "2026-01-01T00:00:00.000000Z",
             "user": {"id": user, "name": f"{user}-name", "domain": {"id": "d", "name": "Default"}},
-            "project": {
-                "id": project,
-                "name": f"{project}-name",
-                "domain": {"id": "d", "name": "Default"},
-            },
+            **_scope(project),
             "roles": [{"id": f"id-{role}", "name": role} for role in roles],
             "catalog": catalog,
         }
     }
+
+
+def _scope(project: str | None) -> dict[str, Any]:
+    if project is None:
+        return {"system": {"all": True}}
+    domain = {"id": "d", "name": "Default"}
+    return {"project": {"id": project, "name": f"{project}-name", "domain": domain}}
 
 
 def _endpoint(kind: str) -> dict[str, str]:

@@ -92,6 +92,13 @@ def _api() -> list[cfg.Opt]:
             default="api-paste.ini",
             help="Accepted; the order of the stages is fixed.",
         ),
+        cfg.BoolOpt(
+            "check_status",
+            default=False,
+            help="Answer 400 at once to an update or a resize that the cluster's status does not "
+            "permit. Otherwise such a request is accepted, as upstream "
+            "does, and the refusal is found in the cluster's status_reason. An option of ours.",
+        ),
         cfg.BoolOpt("enabled_ssl", default=False, help="Serve the API with TLS."),
         cfg.StrOpt("ssl_cert_file", help="Server certificate."),
         cfg.StrOpt("ssl_key_file", help="Key of the server certificate."),

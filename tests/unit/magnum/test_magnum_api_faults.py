@@ -265,3 +265,89 @@ def test_a_row_of_an_adopted_database_is_shown_as_it_is(api: World) -> None:
     api.parts.db.write(lambda session: queries.update_cluster(session, ident, odd))
     assert api.call("GET", f"{URL}/{ident}").json()["status"] == "ADOPT_WHAT"
     assert api.call("GET", f"{URL}/detail").status_code == 200
+
+
+def _in_status(api: World, status: str) -> str:
+    ident = api.cluster(cluster_template_id="ct")
+    api.parts.db.write(lambda session: queries.update_cluster(session, ident, {"status": status}))
+    return ident
+
+
+@pytest.mark.parametrize(
+    ("status", "update", "resize"),
+    [
+        ("CREATE_COMPLETE", 202, 202),
+        ("UPDATE_IN_PROGRESS", 400, 202),
+        ("CREATE_FAILED", 400, 400),
+        ("DELETE_IN_PROGRESS", 400, 400),
+    ],
+)
+def test_f2_refusals_at_once_if_the_operator_wants_them(
+    tmp_path: Path, status: str, update: int, resize: int
+) -> None:
+    with world(tmp_path, "[api]\ncheck_status = true\n") as api:
+        api.template()
+        ident = _in_status(api, status)
+        steps = [{"op": "replace", "path": "/node_count", "value": 3}]
+        answers = {
+            "Updating": (api.call("PATCH", f"/v1/clusters/{ident}", json=steps), update),
+            "Resizing": (
+                api.call("POST", f"/v1/clusters/{ident}/actions/resize", json={"node_count": 2}),
+                resize,
+            ),
+        }
+        for doing, (answer, expected) in answers.items():
+            assert answer.status_code == expected, answer.text
+            if expected == 400:
+                text = f'{doing} a cluster when status is "{status}" is not supported.'
+                assert detail(answer) == text
+        # Health may be reported in any status, and nothing changed is nothing refused.
+        steps = [
+            {"op": "replace", "path": "/health_status", "value": "HEALTHY"},
+            {"op": "replace", "path": "/node_count", "value": 1},
+        ]
+        assert api.call("PATCH", f"/v1/clusters/{ident}", json=steps).status_code == 202
+        accepted = 1 + [update, resize].count(202)
+        assert [name for name in api.conductor.names() if name != "cluster_create"][-1] == (
+            "cluster_update"
+        )
+        assert len(api.conductor.casts) == 1 + accepted
+
+
+def test_f2_refusals_later_as_upstream_by_default(api: World) -> None:
+    ident = _in_status(api, "CREATE_FAILED")
+    steps = [{"op": "replace", "path": "/node_count", "value": 3}]
+    assert api.call("PATCH", f"/v1/clusters/{ident}", json=steps).status_code == 202
+
+
+def test_f54_an_administrator_of_the_system_reaches_every_project(api: World) -> None:
+    ident = api.cluster(cluster_template_id="ct")
+    for path in ("", "/detail"):
+        answer = api.call("GET", f"/v1/clusters{path}", "t-system")
+        assert [row["uuid"] for row in answer.json()["clusters"]] == [ident]
+    assert api.call("GET", f"/v1/clusters/{ident}", "t-system").status_code == 200
+    assert api.call("GET", f"/v1/clusters/{ident}/nodegroups", "t-system").status_code == 200
+    assert api.call("GET", "/v1/clustertemplates/ct", "t-system").status_code == 200
+    assert api.call("GET", "/v1/stats", "t-system").json()["clusters"] == 1
+    assert api.call("GET", "/v1/mservices", "t-system").status_code == 200
+    # What is made belongs to a project.
+    api.template("t-admin", name="open", public=True)
+    answer = api.call("POST", "/v1/clusters", "t-system", json={"cluster_template_id": "open"})
+    assert answer.status_code == 403
+    assert api.call("DELETE", f"/v1/clusters/{ident}", "t-system").status_code == 204
+
+
+def test_f54_a_reader_of_the_system_is_no_administrator(api: World) -> None:
+    ident = api.cluster(cluster_template_id="ct")
+    for path in ("/v1/clusters", "/v1/mservices", "/v1/stats"):
+        assert api.call("GET", path, "t-system-reader").status_code == 403
+    assert api.call("GET", f"/v1/clusters/{ident}", "t-system-reader").status_code == 404
+
+
+def test_f54_a_rule_of_the_operator_sees_the_systems_scope(tmp_path: Path) -> None:
+    (tmp_path / "policy.yaml").write_text('"context_is_admin": "role:admin and system_scope:all"\n')
+    settings = f"[oslo_policy]\npolicy_file = {tmp_path}/policy.yaml\n"
+    with world(tmp_path, settings) as api:
+        assert api.call("GET", "/v1/mservices", "t-system").status_code == 200
+        assert api.call("GET", "/v1/clusters", "t-system").status_code == 200
+        assert api.call("GET", "/v1/mservices", "t-admin").status_code == 403

@@ -205,7 +205,8 @@ def paged_columns(
         names: columns of the table.
         more: what else is computed for each row.
     """
-    table, computed = model.__table__.columns, more or {}
+    table = model.__table__.columns
+    computed: Mapping[str, sa.ColumnElement[Any]] = more or {}
     query = _cut(session, query, model, page, missing).with_only_columns(
         *(table[name] for name in names), *(item.label(name) for name, item in computed.items())
     )

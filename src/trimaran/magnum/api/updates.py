@@ -19,6 +19,8 @@ from trimaran.magnum.api import patch as patching
 from trimaran.magnum.api.call import Call
 from trimaran.magnum.api.patch import Patch, Rules
 from trimaran.magnum.api.schemas.cluster import ClusterCreate
+from trimaran.magnum.statuses import COMPLETE
+from trimaran.magnum.validation import clusters as checks
 from trimaran.magnum.validation.resources import Resources
 
 _HEALTH = ("health_status", "health_status_reason")
@@ -149,6 +151,9 @@ class ClusterUpdate:
         def accept(session: Session) -> tuple[int, str]:
             groups = queries.nodegroups_of(session, row.uuid, {"is_default": True})
             workers = [group.node_count for group in groups if group.role != "master"]
+            if self.node_count not in (None, *workers[:1]):
+                now = queries.find_cluster(session, row.uuid)
+                checks.check_status(parts.conf, now, COMPLETE, "Updating")
             operation = parts.operations.record(
                 session, self.call.context, "cluster_update", row.uuid, arguments
             )

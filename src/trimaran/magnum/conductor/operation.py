@@ -15,24 +15,11 @@ from trimaran.magnum.conductor.crew import Crew, infrastructure
 from trimaran.magnum.context import RequestContext
 from trimaran.magnum.drivers import Driver
 from trimaran.magnum.objects import Cluster, NodeGroup
+from trimaran.magnum.statuses import CHANGEABLE as CHANGEABLE
+from trimaran.magnum.statuses import COMPLETE as COMPLETE
+from trimaran.magnum.statuses import refusal as refusal_text
 
 LOG = logging.getLogger(__name__)
-
-COMPLETE = frozenset(
-    f"{action}_COMPLETE"
-    for action in (
-        "CREATE",
-        "UPDATE",
-        "RESUME",
-        "RESTORE",
-        "ROLLBACK",
-        "SNAPSHOT",
-        "CHECK",
-        "ADOPT",
-    )
-)
-#: what may be changed again while a change is under way, or after one failed
-CHANGEABLE = COMPLETE | {"UPDATE_IN_PROGRESS", "UPDATE_FAILED"}
 
 #: operations whose caller waits for the outcome
 AWAITED = frozenset({"cluster_upgrade", "rotate_ca_certificate", "credential_rotate"})
@@ -97,9 +84,7 @@ class Operation:
             # Its own failure is not in its way (an operator wants it again).
             statuses = statuses | {"UPDATE_FAILED"}
         if self.cluster.status not in statuses:
-            raise refusal(
-                f'{doing} a cluster when status is "{self.cluster.status}" is not supported.'
-            )
+            raise refusal(refusal_text(doing, self.cluster.status))
 
     def note(
         self,

@@ -7,8 +7,9 @@ from typing import Any
 
 from oslo_config import cfg
 
-from trimaran.db.models.magnum import ClusterTemplate
+from trimaran.db.models.magnum import Cluster, ClusterTemplate
 from trimaran.errors import BadRequest, Forbidden
+from trimaran.magnum import statuses
 from trimaran.magnum.validation.resources import Resources, integer_label
 from trimaran.magnum.validation.templates import check_volume_size
 
@@ -33,6 +34,25 @@ def check_zero_nodes(count: int | None) -> None:
         raise BadRequest(
             "Resizing a nodegroup to zero is not supported in the provided microversion."
         )
+
+
+def check_status(
+    conf: cfg.ConfigOpts, cluster: Cluster | None, allowed: frozenset[str], doing: str
+) -> None:
+    """Asks the conductor's question before the conductor does, if the operator wants it (F-2).
+
+    Args:
+        conf: the configuration.
+        cluster: as it is now, None when it is gone.
+        allowed: statuses in which this can be done.
+        doing: "Updating" or "Resizing", for the text.
+
+    Raises:
+        BadRequest: not in this one.
+    """
+    status = cluster.status if cluster else "DELETE_COMPLETE"
+    if conf.api.check_status and status not in allowed:
+        raise BadRequest(statuses.refusal(doing, status))
 
 
 def check_storage(template: ClusterTemplate, size: int | None) -> None:

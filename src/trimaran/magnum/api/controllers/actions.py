@@ -16,6 +16,7 @@ from trimaran.magnum.api.fields import AtLeastOne, Count, Ident, ReadOnly, Stora
 from trimaran.magnum.api.microversions import Version
 from trimaran.magnum.api.pipeline import TokenRoute, since
 from trimaran.magnum.api.schemas.common import Accepted, Body
+from trimaran.magnum.statuses import CHANGEABLE
 from trimaran.magnum.validation import clusters, nodegroups
 
 router = APIRouter(
@@ -79,11 +80,13 @@ def resize(
         "nodegroup": group.uuid,
     }
     parts = call.parts
-    operation = parts.db.write(
-        lambda session: parts.operations.record(
-            session, call.context, "cluster_resize", row.uuid, arguments
-        )
-    )
+
+    def accept(session: Session) -> str:
+        now = queries.find_cluster(session, row.uuid)
+        clusters.check_status(parts.conf, now, CHANGEABLE, "Resizing")
+        return parts.operations.record(session, call.context, "cluster_resize", row.uuid, arguments)
+
+    operation = parts.db.write(accept)
     parts.conductor.cluster_resize(
         call.context,
         objects.Cluster.from_row(row),
