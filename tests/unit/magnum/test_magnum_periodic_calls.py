@@ -138,8 +138,7 @@ def test_a_share_is_done_until_nothing_is_left() -> None:
     ]
     # Due a little early, so that a cycle's grain does not skip a turn.
     assert {every for _, every in runner.asked} == {8.0}
-    # Each item is given back when it is done; the last ends the whole share.
-    assert len(runner.shares[0].released) == 1
+    # The last ends the whole share; one that is done before it is given back soon.
     assert runner.over == runner.shares
 
 
@@ -150,3 +149,26 @@ def test_a_large_fleet_is_offered_a_part_at_a_time_and_all_of_it() -> None:
     offered = [name.removeprefix("x/") for names, _ in runner.asked for name in names]
     assert sorted(offered) == items
     assert max(len(names) for names, _ in runner.asked) == 16
+
+
+def test_items_that_are_done_are_given_back_although_one_is_slow() -> None:
+    runner: Any = FakeRunner([["x/a", "x/b", "x/slow"]])
+    released = runner.shares[0].released
+    back = threading.Event()
+
+    def work(item: str) -> None:
+        if item == "slow":
+            assert back.wait(10)
+
+    asking = threading.Thread(
+        target=share, args=(runner, Calls(4, 20), "x/", ["a", "b", "slow"], 10, work)
+    )
+    asking.start()
+    for _ in range(500):
+        if sorted(released) == ["x/a", "x/b"]:
+            break
+        threading.Event().wait(0.01)
+    assert sorted(released) == ["x/a", "x/b"]
+    back.set()
+    asking.join(10)
+    assert runner.over == runner.shares

@@ -6,7 +6,7 @@ operations of one cluster can be put in order and found.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -14,9 +14,12 @@ from sqlalchemy.orm import Session
 
 from trimaran.db.clock import db_now
 from trimaran.db.models import work
-from trimaran.db.models.work import Job
+from trimaran.db.models.work import Job, Lease
 from trimaran.db.queries import work_jobs
 from trimaran.db.upsert import changed
+
+#: names in one statement
+_CHUNK = 1000
 
 
 def operation_key(cluster_uuid: str, rest: str) -> str:
@@ -71,6 +74,21 @@ def earlier_operation(
         .limit(1)
     )
     return session.scalar(query)
+
+
+def last_taken(session: Session, names: Sequence[str]) -> dict[str, float]:
+    """Returns when leases were last taken, by the database's clock.
+
+    Args:
+        session: the unit of work.
+        names: of leases; those that were never taken are not in the answer.
+    """
+    found: dict[str, float] = {}
+    for start in range(0, len(names), _CHUNK):
+        query = sa.select(Lease.name, Lease.started_at)
+        query = query.where(Lease.name.in_(names[start : start + _CHUNK]))
+        found.update((name, taken) for name, taken in session.execute(query))
+    return found
 
 
 def find_operation(

@@ -13,7 +13,7 @@ from trimaran.db.queries import magnum as queries
 from trimaran.errors import TrimaranError
 from trimaran.magnum.conductor.crew import Crew
 from trimaran.magnum.conductor.periodic.calls import Calls
-from trimaran.magnum.conductor.periodic.share import share
+from trimaran.magnum.conductor.periodic.share import longest_ago_first, share
 from trimaran.magnum.context import RequestContext
 from trimaran.magnum.drivers import Driver, Monitor
 from trimaran.magnum.objects import Cluster, ClusterTemplate
@@ -88,7 +88,7 @@ class HealthSync:
             self._runner,
             self._calls,
             PREFIX,
-            sorted(monitors),
+            longest_ago_first(self._crew.db, PREFIX, monitors),
             self._interval(),
             look,
         )

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from trimaran import work
+from trimaran.db import Database
+from trimaran.db.queries import magnum as queries
 from trimaran.magnum.conductor import metrics
 from trimaran.magnum.conductor.periodic.calls import Call, Calls
 
@@ -15,6 +17,8 @@ from trimaran.magnum.conductor.periodic.calls import Call, Calls
 AHEAD = 2
 #: items offered for each that may be taken
 OFFERED = 8
+#: seconds for which done items are collected before they are given back
+TOGETHER = 0.2
 #: part of the interval after which an item is due again; less than one, so
 #: that a cycle that begins a moment early does not skip it
 DUE = 0.8
@@ -34,7 +38,7 @@ def share(
         runner: keeps the leases.
         calls: runs them.
         prefix: of the leases' names.
-        items: of the fleet.
+        items: of the fleet; the first are taken first.
         interval: seconds between two turns of an item; also how long slow ones
             are waited for.
         fn: what to do with one.
@@ -42,9 +46,8 @@ def share(
     Returns:
         How many this conductor took.
     """
-    # Each conductor begins elsewhere, so that they rarely meet, and offers a
-    # part at a time: asking for all in each round would be quadratic.
-    left = random.sample(list(items), len(items))
+    # A part is offered at a time: asking for all in each round would be quadratic.
+    left = list(items)
     size = calls.limit * AHEAD
     done = 0
     while left:
@@ -62,14 +65,35 @@ def share(
     return done
 
 
+def longest_ago_first(db: Database, prefix: str, items: Iterable[str]) -> list[str]:
+    """Orders items so that none waits for ever where conductors are too few for all.
+
+    Args:
+        db: where the leases are.
+        prefix: of the leases' names.
+        items: of the fleet.
+    """
+    # Equal ones in another order in each process, so that these rarely meet.
+    order = list(items)
+    random.shuffle(order)
+    names = [prefix + item for item in order]
+    taken = db.read(lambda s: queries.last_taken(s, names)) if names else {}
+    return sorted(order, key=lambda item: taken.get(prefix + item, 0.0))
+
+
 class _Part:
-    """Items taken together: each is given back when it is done, the heartbeat at the end."""
+    """Items taken together.
+
+    Those that are done are given back a moment later, several with one
+    statement; the heartbeat of all ends with the last.
+    """
 
     def __init__(self, runner: work.Runner, leases: work.Leases, prefix: str, size: int) -> None:
         self._runner = runner
         self._leases = leases
         self._prefix = prefix
         self._left = size
+        self._done: list[str] = []
         self._lock = threading.Lock()
 
     def call(self, item: str, fn: Callable[[str], None]) -> Call:
@@ -85,8 +109,16 @@ class _Part:
     def _end(self, name: str) -> None:
         with self._lock:
             self._left -= 1
-            last = self._left == 0
+            self._done.append(name)
+            last, first = self._left == 0, len(self._done) == 1
         if last:
             self._runner.give_up(self._leases)
-        else:
-            self._leases.release([name])
+        elif first:
+            timer = threading.Timer(TOGETHER, self._release)
+            timer.daemon = True
+            timer.start()
+
+    def _release(self) -> None:
+        with self._lock:
+            names, self._done = self._done, []
+        self._leases.release(names)

@@ -8,7 +8,9 @@ left alone, because its driver has not been asked yet.
 from __future__ import annotations
 
 import logging
-from datetime import timedelta
+import time
+from collections.abc import Mapping
+from datetime import datetime, timedelta
 
 from sqlalchemy.orm import Session
 
@@ -18,8 +20,8 @@ from trimaran.magnum.certificates import references_of
 from trimaran.magnum.conductor.crew import LEASE, Crew
 from trimaran.magnum.conductor.handlers.rotation import forget
 from trimaran.magnum.conductor.periodic.calls import Calls
-from trimaran.magnum.conductor.periodic.share import share
-from trimaran.magnum.objects import Cluster
+from trimaran.magnum.conductor.periodic.share import longest_ago_first, share
+from trimaran.magnum.objects import Cluster, ClusterTemplate
 from trimaran.magnum.operations import KINDS
 
 LOG = logging.getLogger(__name__)
@@ -50,37 +52,50 @@ class StatusSync:
     def __call__(self) -> None:
         """One cycle."""
 
-        def look(session: Session) -> list[str]:
+        def look(session: Session) -> tuple[list[str], dict[str, ClusterTemplate], datetime]:
             rows = queries.clusters_to_poll(session)
             if not rows:
-                return []
+                return [], {}, datetime.min
             busy = queries.clusters_in_operation(session, KINDS)
-            return [row.uuid for row in rows if row.uuid not in busy]
+            wanted = {row.cluster_template_id or "" for row in rows}
+            templates = {
+                uuid: ClusterTemplate.from_row(row, context)
+                for uuid, row in queries.templates_by_uuid(session, wanted).items()
+            }
+            return (
+                [row.uuid for row in rows if row.uuid not in busy],
+                templates,
+                queries.now(session),
+            )
 
-        fleet = self._crew.db.read(look)
-        share(self._runner, self._calls, LEASE, fleet, self._interval, self._poll)
+        context = self._crew.admin()
+        asked = time.monotonic()
+        fleet, templates, at = self._crew.db.read(look)
+        if not fleet:
+            return
 
-    def _poll(self, uuid: str) -> None:
+        def poll(uuid: str) -> None:
+            self._poll(uuid, templates, at + timedelta(seconds=time.monotonic() - asked))
+
+        order = longest_ago_first(self._crew.db, LEASE, fleet)
+        share(self._runner, self._calls, LEASE, order, self._interval, poll)
+
+    def _poll(self, uuid: str, templates: Mapping[str, ClusterTemplate], now: datetime) -> None:
         crew = self._crew
 
-        def look(session: Session) -> tuple[Cluster | None, bool]:
+        def look(session: Session) -> Cluster | None:
             row = queries.find_cluster(session, uuid)
             if row is None or queries.in_operation(session, KINDS, uuid):
-                return None, False
-            began = row.created_at
-            minutes = row.create_timeout
-            late = (
-                row.status == "CREATE_IN_PROGRESS"
-                and bool(minutes)
-                and began is not None
-                and queries.now(session) - began > timedelta(minutes=minutes or 0)
-            )
-            return Cluster.from_row(row, crew.admin()), late
+                return None
+            return Cluster.from_row(row, crew.admin())
 
-        cluster, late = crew.db.read(look)
+        cluster = crew.db.read(look)
         if cluster is None:
             return
-        if late:
+        template = templates.get(cluster.cluster_template_id)
+        if template is not None:
+            cluster.cluster_template = template
+        if _is_late(cluster, now):
             self._too_late(cluster)
             return
         if cluster.status != "DELETE_COMPLETE":
@@ -113,3 +128,14 @@ class StatusSync:
 
         self._crew.db.write(unit)
         LOG.info("Cluster %s (%s) is deleted", cluster.uuid, cluster.name)
+
+
+def _is_late(cluster: Cluster, now: datetime) -> bool:
+    """Whether a creation takes longer than its user gave it."""
+    began, minutes = cluster.created_at, cluster.create_timeout
+    return (
+        cluster.status == "CREATE_IN_PROGRESS"
+        and bool(minutes)
+        and began is not None
+        and now - began > timedelta(minutes=minutes)
+    )
