@@ -118,6 +118,9 @@ def make_engine(url: URL, *, pool_size: int, pool_timeout: float) -> Engine:
         pool_recycle=-1 if is_memory(url) else RECYCLE,
         # The most recently used first: after a burst the rest grow old and are replaced.
         pool_use_lifo=True,
+        # Sessions and connections end their transaction themselves; the pool would send
+        # a second ROLLBACK, one round trip more for each unit of work.
+        pool_reset_on_return=None,
         # Values may be secrets; error texts are logged.
         hide_parameters=True,
         **_options(url, read_timeout=READ_TIMEOUT),

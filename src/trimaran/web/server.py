@@ -7,6 +7,7 @@ requests end, SIGHUP replaces the workers one generation by the next.
 
 from __future__ import annotations
 
+import gc
 import logging
 import ssl as tls
 from collections.abc import Callable, Mapping
@@ -30,6 +31,19 @@ KEEP_ALIVE = 75
 # runs on the loop, so only a broken process is ever that late.
 SILENCE = 120
 BACKLOG = 2048
+
+
+# Answers with a thousand rows make tens of thousands of objects that all go
+# away by themselves; Python's own threshold of 700 has the collector look for
+# cycles among them again and again, which took a fifth of such a request.
+COLLECT_AFTER = 20_000
+
+
+def _settle() -> None:
+    """Keeps what the start made out of the garbage collector's way."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(COLLECT_AFTER, *gc.get_threshold()[1:])
 
 
 def run(
@@ -83,7 +97,9 @@ def run(
 
         def load(self) -> ASGIApp:
             """Builds the application, in a worker."""
-            return app_factory()
+            application = app_factory()
+            _settle()
+            return application
 
     address = f"unix:{uds}" if uds else f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     settings: dict[str, Any] = {

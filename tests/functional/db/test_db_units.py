@@ -82,6 +82,29 @@ def test_a_deadlock_runs_the_whole_unit_again(server_url: str, open_db):
     assert db.read(console.list_settings) == {"a": 2, "b": 2}
 
 
+def test_no_transaction_outlives_its_unit(url: str, open_db):
+    # The pool does not reset connections, so each unit must leave its own clean.
+    db = open_db(url, pool_size=1)
+    ended: list[str] = []
+    sa.event.listen(db.engine, "rollback", lambda _: ended.append("rollback"))
+    sa.event.listen(db.engine, "commit", lambda _: ended.append("commit"))
+    db.write(lambda session: console.set_setting(session, "a", 1))
+
+    def fails(session: Session) -> None:
+        console.set_setting(session, "a", 2)
+        session.flush()
+        raise ValueError("not the database's fault")
+
+    with pytest.raises(ValueError, match="fault"):
+        db.write(fails)
+    assert db.read(console.list_settings) == {"a": 1}
+    assert ended == ["commit", "rollback", "rollback"]
+    # Nothing of the one connection is in another one's way.
+    other = open_db(url, pool_size=1)
+    other.write(lambda session: console.set_setting(session, "a", 3))
+    assert db.read(console.list_settings) == {"a": 3}
+
+
 def _kill(url: str, session: Session) -> None:
     """Ends the session's connection from outside, as an administrator does."""
     mysql = session.get_bind().dialect.name == "mysql"

@@ -129,6 +129,8 @@ def start(tmp_path: Path, free_port: Callable[[], int]) -> Iterator[Start]:
 @pytest.mark.parametrize("mode", ["gunicorn", "many"])
 def test_sigterm_lets_running_requests_end_and_closes_the_parts(start: Start, mode: str) -> None:
     service = start(mode)
+    # One worker answers while another may still be starting.
+    eventually(lambda: service.events().count("start") == 2, "both applications are up")
     answer: list[requests.Response] = []
     client = threading.Thread(
         target=lambda: answer.append(requests.get(f"{service.url}/hold", timeout=PATIENCE))
