@@ -65,6 +65,14 @@ def _no_sockets_in_unit_tests(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True)
+def _machine_has_no_say(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Unit tests do not depend on what the machine's environment says of certificates."""
+    if HERE / "unit" in request.path.parents:
+        for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "AWS_CA_BUNDLE"):
+            monkeypatch.delenv(name, raising=False)
+
+
 def _server_database(admin_url: str, admin_options: dict[str, str]) -> Iterator[str]:
     name = f"trimaran_test_{uuid.uuid4().hex[:12]}"
     engine = sqlalchemy.create_engine(admin_url, isolation_level="AUTOCOMMIT")
