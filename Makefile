@@ -39,6 +39,10 @@ servers: $(VENV)/.ready
 test: $(VENV)/.ready servers ## Run all tests (unit, functional, e2e) and the linters
 	@$(BIN)/tox run -e unit,functional,e2e,lint
 
+.PHONY: test-slow
+test-slow: $(VENV)/.ready servers ## Run the tests that take their time (crashes, fleets, tables)
+	@$(BIN)/tox run -e slow
+
 .PHONY: unit
 unit: $(VENV)/.ready ## Run the unit tests only (no network, no service)
 	@$(BIN)/tox run -e unit

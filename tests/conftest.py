@@ -42,9 +42,24 @@ POSTGRESQL_URL = _server_url(
 AMQP_URL = _server_url("amqp", "rabbit://guest:guest@127.0.0.1:5672/")
 
 
+#: what `make test` runs against real parts; the rest of functional and e2e is `slow`
+QUICK = (
+    "functional/cloud",
+    "functional/console",
+    "functional/db/test_db_units",
+    "functional/ec2/test_ec2_reconcile_concurrency",
+    "functional/identity",
+    "functional/policy",
+    "e2e/test_demo",
+)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs a database server by the database it asks for."""
+    """Mark tests by the servers that they ask for, and the slow ones by their place."""
     for item in items:
+        place = item.path.relative_to(HERE).as_posix()
+        if not place.startswith(("unit/", *QUICK)):
+            item.add_marker("slow")
         callspec = getattr(item, "callspec", None)
         if callspec and "db_url" in getattr(item, "fixturenames", ()):
             kind = callspec.params.get("db_url")

@@ -29,8 +29,8 @@ if [ ! -x "$venv/bin/python" ]; then
     echo "Making the virtual environment $venv"
     "$python" -m venv "$venv"
 fi
-echo "Installing trimaran and the demo's clients (a minute or two the first time)"
+echo "Installing trimaran, the clients and the tools (a minute or two the first time)"
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --constraint constraints.txt \
-    --editable . --group demo tox
+    --editable . --group test --group lint tox
 touch "$venv/.ready"
