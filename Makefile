@@ -36,7 +36,7 @@ servers: $(VENV)/.ready
 	@$(BIN)/trimaran sandbox up --with postgresql
 
 .PHONY: test
-test: $(VENV)/.ready servers ## Run all tests (unit, functional, e2e) and the linters
+test: $(VENV)/.ready servers ## Run the unit tests, the quick functional ones, the demo and the linters
 	@$(BIN)/tox run -e unit,functional,e2e,lint
 
 .PHONY: test-slow

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from trimaran import errors
+from trimaran.cli.telling import TellingGroup
 from trimaran.db import migrate, urls
-
-T = TypeVar("T")
 
 HULLS = ("console", "ec2", "magnum")
 EXIT_UNKNOWN = 1
@@ -36,7 +34,7 @@ _files = click.option(
 )
 
 
-@click.group()
+@click.group(cls=TellingGroup)
 def db() -> None:
     """Migrate and check the databases."""
 
@@ -49,7 +47,7 @@ def upgrade(hull: str, url: str | None, files: tuple[str, ...]) -> None:
     """Bring the schema to this release; safe to run twice or on several hosts at once."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     for name, where in _targets(hull, url, files):
-        at = _told(migrate.upgrade, where, name)
+        at = migrate.upgrade(where, name)
         click.echo(f"{_safe(where)}: {name} is at {', '.join(at)}")
 
 
@@ -60,7 +58,7 @@ def upgrade(hull: str, url: str | None, files: tuple[str, ...]) -> None:
 def current(hull: str, url: str | None, files: tuple[str, ...]) -> None:
     """Show the revisions that the databases are at."""
     for _name, where in _targets(hull, url, files):
-        at = _told(migrate.current, where)
+        at = migrate.current(where)
         click.echo(f"{_safe(where)}: {', '.join(at) or 'not migrated yet'}")
 
 
@@ -72,7 +70,7 @@ def check(hull: str, url: str | None, files: tuple[str, ...]) -> None:
     """Say whether the databases need an upgrade (exit 0: no, 2: yes, 1: cannot be told)."""
     worst = 0
     for name, where in _targets(hull, url, files):
-        result = _told(migrate.check, where, name)
+        result = migrate.check(where, name)
         click.echo(f"{_safe(where)}: {result.text}")
         if not result.ok:
             worst = max(worst, EXIT_UNKNOWN if result.newer else EXIT_BEHIND)
@@ -105,12 +103,3 @@ def configured(hull: str, files: tuple[str, ...]) -> str:
 
 def _safe(url: str) -> str:
     return urls.parse(url).render_as_string(hide_password=True)
-
-
-def _told(action: Callable[..., T], *args: str) -> T:
-    """Runs it; a database that does not answer is one sentence and exit 1."""
-    try:
-        return action(*args)
-    except errors.Unavailable as error:
-        click.echo(f"trimaran: {error}", err=True)
-        sys.exit(EXIT_UNKNOWN)

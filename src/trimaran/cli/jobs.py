@@ -7,16 +7,15 @@ state that permits it.
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
 import click
 
 from trimaran.cli.db import HULLS, configured
+from trimaran.cli.telling import TellingGroup, ago, refuse
 from trimaran.db import Database
-from trimaran.db.models.work import FINISHED, UNFINISHED, Job
+from trimaran.db.models.work import FINISHED, UNFINISHED
 from trimaran.db.queries import work_jobs
 
 hull_option = click.option(
@@ -42,16 +41,9 @@ def _database(hull: str, url: str | None, files: tuple[str, ...]) -> Database:
     return Database(url or configured(hull, files), pool_size=1)
 
 
-@click.group()
+@click.group(cls=TellingGroup)
 def jobs() -> None:
     """Look at durable jobs, run them again, or give them up."""
-
-
-def _ago(moment: float | None) -> str:
-    if moment is None:
-        return "-"
-    seconds = time.time() - moment
-    return f"{seconds:.0f} s ago" if seconds < 600 else f"{seconds / 3600:.1f} h ago"
 
 
 @jobs.command("list")
@@ -79,7 +71,7 @@ def list_jobs(
         tries = f"{job.attempt}/{job.max_attempts}"
         click.echo(
             f"{job.id:<36}  {job.kind:<28} {job.state:<10} {job.step or '-':<14} {tries:>5}  "
-            f"{_ago(job.updated_at)}"
+            f"{ago(job.updated_at)}"
         )
 
 
@@ -90,12 +82,7 @@ def show(hull: str, url: str | None, files: tuple[str, ...], job_id: str) -> Non
     """Show one job."""
     job = _database(hull, url, files).read(lambda session: work_jobs.show(session, job_id))
     if job is None:
-        _refuse(f"there is no job {job_id}")
-    else:
-        _print(job)
-
-
-def _print(job: Job) -> None:
+        refuse(f"there is no job {job_id}")
     for name, value in (
         ("id", job.id),
         ("kind", job.kind),
@@ -104,9 +91,9 @@ def _print(job: Job) -> None:
         ("step", job.step or "-"),
         ("attempt", f"{job.attempt} of {job.max_attempts}"),
         ("owner", job.owner or "-"),
-        ("created", _ago(job.created_at)),
-        ("updated", _ago(job.updated_at)),
-        ("finished", _ago(job.finished_at)),
+        ("created", ago(job.created_at)),
+        ("updated", ago(job.updated_at)),
+        ("finished", ago(job.finished_at)),
         ("reason", job.error or "-"),
     ):
         click.echo(f"{name:<9} {value}")
@@ -118,7 +105,7 @@ def _print(job: Job) -> None:
 def retry(hull: str, url: str | None, files: tuple[str, ...], job_id: str) -> None:
     """Run a failed or cancelled job again, from the step it had reached."""
     if not _database(hull, url, files).write(lambda session: work_jobs.retry(session, job_id)):
-        _refuse(f"job {job_id} does not exist, has not failed, or one of its key is under way")
+        refuse(f"job {job_id} does not exist, has not failed, or one of its key is under way")
     click.echo(f"{job_id} is queued")
 
 
@@ -128,10 +115,5 @@ def retry(hull: str, url: str | None, files: tuple[str, ...], job_id: str) -> No
 def cancel(hull: str, url: str | None, files: tuple[str, ...], job_id: str) -> None:
     """Give up a job that is not finished."""
     if not _database(hull, url, files).write(lambda session: work_jobs.cancel(session, job_id)):
-        _refuse(f"job {job_id} does not exist or is finished")
+        refuse(f"job {job_id} does not exist or is finished")
     click.echo(f"{job_id} is cancelled")
-
-
-def _refuse(why: str) -> None:
-    click.echo(f"trimaran: {why}", err=True)
-    sys.exit(1)

@@ -6,23 +6,20 @@ in one sentence why something could not be done.
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
+from trimaran.cli.telling import TellingGroup, ago, refuse
 from trimaran.config import magnum as options
 from trimaran.db import Database
 from trimaran.db.models.work import FINISHED, UNFINISHED, Job
 from trimaran.db.queries import magnum as queries
-from trimaran.errors import ConfigError, TrimaranError
+from trimaran.errors import ConfigError
 from trimaran.magnum.operations import KINDS, kind_of, name_of, repair
-
-T = TypeVar("T")
 
 BINARY = "magnum-conductor"
 #: seconds, where no configuration is read: the default of service_down_time
@@ -54,16 +51,7 @@ def _deployment(command: Callable[..., Any]) -> Callable[..., Any]:
     return url(files(command))
 
 
-def _done(action: Callable[[], T]) -> T:
-    """Runs it; what it refuses is one sentence and exit 1."""
-    try:
-        return action()
-    except TrimaranError as problem:
-        click.echo(f"trimaran: {problem.message}", err=True)
-        sys.exit(1)
-
-
-@click.group()
+@click.group(cls=TellingGroup)
 def magnum() -> None:
     """Look after Magnum's operations and conductors."""
 
@@ -71,13 +59,6 @@ def magnum() -> None:
 @magnum.group()
 def operations() -> None:
     """What requests asked conductors to do."""
-
-
-def _ago(moment: float | None) -> str:
-    if moment is None:
-        return "-"
-    seconds = max(0.0, time.time() - moment)
-    return f"{seconds:.0f} s ago" if seconds < 600 else f"{seconds / 3600:.1f} h ago"
 
 
 @operations.command("list")
@@ -97,12 +78,8 @@ def list_operations(
     """List operations, newest first."""
     kinds = (kind_of(operation),) if operation else KINDS
     db = _place(url, files, None).db
-    found = _done(
-        lambda: db.read(
-            lambda s: queries.list_operations(
-                s, kinds, cluster_uuid=cluster, state=state, limit=limit
-            )
-        )
+    found = db.read(
+        lambda s: queries.list_operations(s, kinds, cluster_uuid=cluster, state=state, limit=limit)
     )
     if not found:
         click.echo("no operations")
@@ -119,7 +96,7 @@ def list_operations(
                 job.state,
                 job.step or "-",
                 f"{job.attempt}/{job.max_attempts}",
-                _ago(job.updated_at),
+                ago(job.updated_at),
                 (job.error or "-")[:60],
             ).rstrip()
         )
@@ -135,11 +112,10 @@ def _cluster(job: Job) -> str:
 def show(url: str | None, files: tuple[str, ...], operation_id: str) -> None:
     """Show one operation."""
     db = _place(url, files, None).db
-    job = _done(lambda: db.read(lambda s: queries.find_operation(s, KINDS, operation_id)))
+    job = db.read(lambda s: queries.find_operation(s, KINDS, operation_id))
     if job is None:
-        click.echo(f"trimaran: there is no operation {operation_id}", err=True)
-        sys.exit(1)
-    cluster = _done(lambda: db.read(lambda s: queries.find_cluster(s, _cluster(job))))
+        refuse(f"there is no operation {operation_id}")
+    cluster = db.read(lambda s: queries.find_cluster(s, _cluster(job)))
     for name, value in (
         ("id", job.id),
         ("operation", name_of(job.kind)),
@@ -149,9 +125,9 @@ def show(url: str | None, files: tuple[str, ...], operation_id: str) -> None:
         ("step", job.step or "-"),
         ("attempt", f"{job.attempt} of {job.max_attempts}"),
         ("owner", job.owner or "-"),
-        ("created", _ago(job.created_at)),
-        ("updated", _ago(job.updated_at)),
-        ("finished", _ago(job.finished_at)),
+        ("created", ago(job.created_at)),
+        ("updated", ago(job.updated_at)),
+        ("finished", ago(job.finished_at)),
         ("reason", job.error or "-"),
     ):
         click.echo(f"{name:<10} {value}")
@@ -163,7 +139,7 @@ def show(url: str | None, files: tuple[str, ...], operation_id: str) -> None:
 def retry(url: str | None, files: tuple[str, ...], operation_id: str) -> None:
     """Run a failed or cancelled operation again from its beginning."""
     db = _place(url, files, None).db
-    cluster = _done(lambda: db.write(lambda s: repair.retry(s, operation_id)))
+    cluster = db.write(lambda s: repair.retry(s, operation_id))
     click.echo(f"{operation_id} of cluster {cluster} is queued")
 
 
@@ -174,7 +150,7 @@ def retry(url: str | None, files: tuple[str, ...], operation_id: str) -> None:
 def fail(url: str | None, files: tuple[str, ...], operation_id: str, reason: str) -> None:
     """End an operation and say so on its cluster."""
     db = _place(url, files, None).db
-    status = _done(lambda: db.write(lambda s: repair.fail(s, operation_id, reason)))
+    status = db.write(lambda s: repair.fail(s, operation_id, reason))
     told = f"its cluster is {status}" if status else "the status of its cluster is left as it is"
     click.echo(f"{operation_id} is ended, {told}")
 
@@ -195,7 +171,7 @@ _down = click.option(
 def list_services(url: str | None, files: tuple[str, ...], down_after: int | None) -> None:
     """List conductors with the age of their last report."""
     place = _place(url, files, down_after)
-    now, rows = _done(lambda: place.db.read(lambda s: (queries.now(s), queries.list_services(s))))
+    now, rows = place.db.read(lambda s: (queries.now(s), queries.list_services(s)))
     if not rows:
         click.echo("no conductors")
         return
@@ -227,11 +203,8 @@ def remove(
         raise click.UsageError("name a host, or give --all-down.")
     place = _place(url, files, down_after)
     hosts = None if all_down else (host or "", binary)
-    gone = _done(
-        lambda: place.db.write(lambda s: queries.remove_services(s, place.down_after, hosts))
-    )
+    gone = place.db.write(lambda s: queries.remove_services(s, place.down_after, hosts))
     if not gone and host is not None:
-        click.echo(f"trimaran: there is no {binary} on {host} that is down", err=True)
-        sys.exit(1)
+        refuse(f"there is no {binary} on {host} that is down")
     for name in gone:
         click.echo(f"{name} is removed")

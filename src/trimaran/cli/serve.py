@@ -8,7 +8,6 @@ URLs.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +45,6 @@ def serve_all(config_dir: Path | None, console_host: str, console_port: int) -> 
 
     The databases are migrated first.
     """
-    # One thread pool of one process needs one malloc arena for each thread
-    # otherwise: half of the memory would be arenas.
-    os.environ.setdefault("MALLOC_ARENA_MAX", "2")
     from trimaran.config import console as console_options
     from trimaran.config import ec2 as ec2_options
     from trimaran.config import magnum as magnum_options

@@ -51,3 +51,22 @@ def test_an_unknown_job_is_a_sentence_and_exit_1(url: str, word: str) -> None:
     code, said = ask(url, word, "no-such-job")
     assert code == 1
     assert said.startswith("trimaran: ")
+
+
+def test_a_second_job_of_a_key_is_refused_in_a_sentence(url: str) -> None:
+    database = Database(url)
+
+    def queue() -> str:
+        return database.write(lambda session: work.enqueue(session, "ec2.test", {}, key="one"))
+
+    first = queue()
+    assert ask(url, "cancel", first)[0] == 0
+    queue()
+    code, said = ask(url, "retry", first)
+    assert (code, said) == (1, "trimaran: An unfinished job with the same key exists.\n")
+
+
+def test_a_database_that_was_never_migrated_is_a_sentence(tmp_path: Path) -> None:
+    code, said = ask(f"sqlite:///{tmp_path}/empty.sqlite", "list")
+    assert code == 1
+    assert said == "trimaran: The service is temporarily unavailable.\n"

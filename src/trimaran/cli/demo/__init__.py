@@ -21,7 +21,7 @@ directory = click.option(
     default=".demo",
     show_default=True,
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where configuration, logs and .env of the demo are kept.",
+    help="Where configuration, logs and the env file of the demo are kept.",
 )
 
 

@@ -6,7 +6,6 @@ sessions of the first.
 
 from __future__ import annotations
 
-import configparser
 import json
 import secrets
 from collections.abc import Mapping
@@ -114,13 +113,10 @@ def _keystone(cloud: Mapping[str, Any], user: str) -> dict[str, str]:
 
 
 def _ini(sections: Mapping[str, Mapping[str, str]]) -> str:
-    parser = configparser.RawConfigParser(default_section="")
-    for section, options in sections.items():
-        parser[section] = dict(options)
     lines: list[str] = []
-    for section in parser.sections():
+    for section, options in sections.items():
         lines.append(f"[{section}]")
-        lines.extend(f"{key} = {value}" for key, value in parser[section].items())
+        lines.extend(f"{key} = {value}" for key, value in options.items())
         lines.append("")
     return "\n".join(lines)
 

@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -78,22 +78,19 @@ class Tour:
         """
         if show:
             click.echo(f"$ {' '.join(command)}")
-        done = subprocess.run(
-            command, env=self.env, capture_output=True, text=True, timeout=300, check=False
-        )
-        if done.returncode:
-            raise click.ClickException(
-                f"the tour stopped at: {' '.join(command)}\n{done.stdout}{done.stderr}".rstrip()
-            )
-        if show and done.stdout.strip():
-            click.echo(done.stdout.rstrip())
-        return done.stdout
+        said = self._client(command, f"the tour stopped at: {' '.join(command)}")
+        if show and said.strip():
+            click.echo(said.rstrip())
+        return said
 
     def script(self, text: str) -> None:
         """Run a few lines of Python and show both the lines and what they print."""
         click.echo("$ python - <<'END'\n" + text + "END")
+        click.echo(self._client([sys.executable, "-"], "the tour stopped:", text).rstrip())
+
+    def _client(self, command: Sequence[str], complaint: str, text: str | None = None) -> str:
         done = subprocess.run(
-            [sys.executable, "-"],
+            command,
             input=text,
             env=self.env,
             capture_output=True,
@@ -101,9 +98,9 @@ class Tour:
             timeout=300,
             check=False,
         )
-        click.echo(done.stdout.rstrip())
         if done.returncode:
-            raise click.ClickException(f"the tour stopped:\n{done.stderr.rstrip()}")
+            raise click.ClickException(f"{complaint}\n{done.stdout}{done.stderr}".rstrip())
+        return done.stdout
 
     def coe(self, *words: str, show: bool = True) -> str:
         """Run ``openstack coe …``."""
