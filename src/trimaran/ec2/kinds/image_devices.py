@@ -61,7 +61,7 @@ def devices(image: Mapping[str, Any]) -> list[Device]:
     found: dict[str, Device] = {}
     for entry in _entries(image.get("mappings")):
         virtual, name = entry.get("virtual"), entry.get("device")
-        if isinstance(virtual, str) and isinstance(name, str) and _is_virtual(virtual):
+        if isinstance(virtual, str) and isinstance(name, str) and is_virtual(virtual):
             found[bare(name)] = Device(name, virtual=virtual)
     newer = str(image.get("bdm_v2") or "").lower() in ("true", "1", "yes")
     for entry in _entries(image.get("block_device_mapping")):
@@ -81,7 +81,8 @@ def root_is_volume(image: Mapping[str, Any]) -> bool:
     )
 
 
-def _is_virtual(name: str) -> bool:
+def is_virtual(name: str) -> bool:
+    """Whether a name is one of EC2's virtual devices: ``swap``, ``ephemeral0``…"""
     return name == "swap" or (name.startswith("ephemeral") and name[9:].isdigit())
 
 
@@ -124,7 +125,7 @@ def _version_1(entry: Mapping[str, Any]) -> Device | None:
         return None
     virtual = entry.get("virtual_name")
     if isinstance(virtual, str) and virtual:
-        return Device(name, virtual=virtual) if _is_virtual(virtual) else None
+        return Device(name, virtual=virtual) if is_virtual(virtual) else None
     source = next((word for word in ("snapshot", "volume") if entry.get(f"{word}_id")), "blank")
     return Device(
         name,

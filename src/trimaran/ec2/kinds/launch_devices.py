@@ -17,15 +17,15 @@ from trimaran.ec2.kinds.image_devices import (
     Device,
     bare,
     devices,
+    is_virtual,
     root_device_name,
     root_is_volume,
 )
+from trimaran.ec2.kinds.volume_types import AWS_TYPES
 from trimaran.ec2.protocol.errors import EC2Error, invalid_value, missing, unsupported
 
 #: Root devices by AWS's and Nova's habits, for images that name none.
 _USUAL_ROOTS = frozenset({"vda", "sda", "sda1", "xvda", "hda"})
-#: AWS's volume types: no type of this cloud, so Cinder's default is what they mean.
-_AWS_TYPES = frozenset({"standard", "gp2", "gp3", "io1", "io2", "st1", "sc1"})
 _GIB = 1 << 30
 
 
@@ -94,13 +94,9 @@ def by_device(wanted: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any
         if size is not None and size < 1:
             raise invalid_value("BlockDeviceMapping.Ebs.VolumeSize", size)
         virtual = entry.get("VirtualName")
-        if virtual and not _is_virtual(virtual):
+        if virtual and not is_virtual(virtual):
             raise invalid_value("BlockDeviceMapping.VirtualName", virtual)
     return entries
-
-
-def _is_virtual(name: str) -> bool:
-    return name == "swap" or (name.startswith("ephemeral") and name[9:].isdigit())
 
 
 def sources_of(ctx: Context, entries: Any) -> dict[str, tuple[str, str]]:
@@ -199,7 +195,7 @@ def device_of(
     if size is not None:
         made["volume_size"] = size
     kind = ebs.get("VolumeType")
-    if kind and kind not in _AWS_TYPES:
+    if kind and kind not in AWS_TYPES:
         made["volume_type"] = kind
     return made
 

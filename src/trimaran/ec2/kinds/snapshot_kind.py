@@ -15,12 +15,18 @@ from sqlalchemy.orm import Session
 from trimaran.db.queries import ec2 as queries
 from trimaran.db.queries.ec2 import Item, NewItem
 from trimaran.ec2.context import Context
-from trimaran.ec2.kinds.volume_kind import STAGE, fate_of_making, hint, made, rows_of
+from trimaran.ec2.kinds.volume_kind import (
+    FEW,
+    STAGE,
+    fate_of_making,
+    hint,
+    made,
+    rows_of,
+    thunks_for,
+    unless_gone,
+)
 from trimaran.ec2.reconcile_kind import Fate, Found, Kind, Pair, Reference, Selection, Thunks
-from trimaran.errors import NotFound
 
-#: Up to so many objects are asked for one by one; more are read with the whole listing.
-FEW = 6
 ENCRYPTED = "encrypted"
 
 _OWNER = "os-extended-snapshot-attributes:project_id"
@@ -47,12 +53,7 @@ class Snapshots(Kind):
 
     def listings(self, ctx: Context, selection: Selection | None) -> Thunks:
         cinder = ctx.user.volume
-        if selection is None or len(selection) > FEW:
-            return {"snapshots": cinder.snapshots}
-        thunks: dict[str, Callable[[], Any]] = {
-            f"snapshots:{item.id}": _named(ctx, item.id) for item in selection.waiting
-        }
-        return thunks | {f"snapshot:{os_id}": _one(ctx, os_id) for os_id in selection.os_ids}
+        return thunks_for("snapshot", selection, cinder.snapshots, cinder.snapshot)
 
     def found(self, ctx: Context, listed: Mapping[str, Any]) -> list[Found]:
         return [
@@ -110,25 +111,9 @@ class Snapshots(Kind):
         return bool(pair.item.data.get(ENCRYPTED)) if told is None else told
 
 
-def _one(ctx: Context, os_id: str) -> Callable[[], dict[str, Any] | None]:
-    def read() -> dict[str, Any] | None:
-        try:
-            return ctx.user.volume.snapshot(os_id)
-        except NotFound:
-            return None
-
-    return read
-
-
-def _named(ctx: Context, item_id: str) -> Callable[[], list[dict[str, Any]]]:
-    return lambda: ctx.user.volume.snapshots(name=item_id)
-
-
 def _volume(ctx: Context, os_id: str) -> Callable[[], list[dict[str, Any]]]:
     def read() -> list[dict[str, Any]]:
-        try:
-            return [ctx.user.volume.volume(os_id)]
-        except NotFound:
-            return []
+        volume = unless_gone(ctx.user.volume.volume, os_id)
+        return [] if volume is None else [volume]
 
     return read

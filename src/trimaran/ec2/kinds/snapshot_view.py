@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
-from trimaran.ec2.kinds.volume_kind import DRAFT
-from trimaran.ec2.kinds.volume_view import moment
+from trimaran.ec2.kinds.volume_view import body_of, moment
 from trimaran.ec2.reconcile_kind import Pair, View
 
 PENDING, COMPLETED, ERROR = "pending", "completed", "error"
@@ -26,13 +24,13 @@ _STATES = {
 
 def state_of(pair: Pair) -> str:
     """The EC2 state of a snapshot."""
-    return _STATES.get(str(_body(pair).get("status") or "").lower(), ERROR)
+    return _STATES.get(str(body_of(pair).get("status") or "").lower(), ERROR)
 
 
 def shown_snapshot(view: View, pair: Pair, *, encrypted: bool) -> dict[str, Any]:
     """The snapshot of a pair as boto3 shows it."""
     item = pair.item
-    snapshot = _body(pair)
+    snapshot = body_of(pair)
     state = state_of(pair)
     progress = snapshot.get("os-extended-snapshot-attributes:progress") or "0%"
     made = {
@@ -49,7 +47,3 @@ def shown_snapshot(view: View, pair: Pair, *, encrypted: bool) -> dict[str, Any]
         "Tags": view.tags.get(item.id),
     }
     return {name: value for name, value in made.items() if value is not None}
-
-
-def _body(pair: Pair) -> Mapping[str, Any]:
-    return pair.body or pair.item.data.get(DRAFT) or {"status": "creating"}

@@ -20,6 +20,7 @@ What no longer agrees with Cinder is repaired as it is seen.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from trimaran.db.queries.ec2 import Item, NewItem
@@ -30,7 +31,7 @@ from trimaran.ec2.kinds.volume_modification import finished
 from trimaran.ec2.reconcile_kind import Fate, Found, Kind, Reference, Selection, Thunks
 from trimaran.errors import NotFound
 
-#: Up to so many volumes are asked for one by one; more are read with the whole listing.
+#: Up to so many objects are asked for one by one; more are read with the whole listing.
 FEW = 6
 
 STAGE = "stage"
@@ -49,12 +50,7 @@ class Volumes(Kind):
 
     def listings(self, ctx: Context, selection: Selection | None) -> Thunks:
         cinder = ctx.user.volume
-        if selection is None or len(selection) > FEW:
-            return {"volumes": cinder.volumes}
-        thunks: dict[str, Callable[[], Any]] = {
-            f"volumes:{item.id}": _named(ctx, item.id) for item in selection.waiting
-        }
-        return thunks | {f"volume:{os_id}": _one(ctx, os_id) for os_id in selection.os_ids}
+        return thunks_for("volume", selection, cinder.volumes, cinder.volume)
 
     def found(self, ctx: Context, listed: Mapping[str, Any]) -> list[Found]:
         return [
@@ -91,6 +87,31 @@ class Volumes(Kind):
             if source := thing.body.get("snapshot_id"):
                 # It may be gone: a mapping, which no describe of snapshots takes for its own.
                 yield Reference("snap", source, own=False)
+
+
+def thunks_for(
+    noun: str,
+    selection: Selection | None,
+    listing: Callable[..., list[dict[str, Any]]],
+    one: Callable[[str], dict[str, Any]],
+) -> Thunks:
+    """What to ask Cinder: the whole listing, or the few selected by name or one by one."""
+    if selection is None or len(selection) > FEW:
+        return {f"{noun}s": listing}
+    thunks: dict[str, Callable[[], Any]] = {
+        f"{noun}s:{item.id}": partial(listing, name=item.id) for item in selection.waiting
+    }
+    return thunks | {
+        f"{noun}:{os_id}": partial(unless_gone, one, os_id) for os_id in selection.os_ids
+    }
+
+
+def unless_gone(one: Callable[[str], dict[str, Any]], os_id: str) -> dict[str, Any] | None:
+    """One object, or None when Cinder has it no more."""
+    try:
+        return one(os_id)
+    except NotFound:
+        return None
 
 
 def fate_of_making(ctx: Context, item: Item) -> Fate:
@@ -140,17 +161,3 @@ def _kept(noted: Mapping[str, Any], volume: Mapping[str, Any]) -> dict[str, Any]
         elif row is not None and note.get("attachment") in (None, row.get("attachment_id")):
             kept[server] = {**note, "attachment": row.get("attachment_id")}
     return kept
-
-
-def _one(ctx: Context, os_id: str) -> Callable[[], dict[str, Any] | None]:
-    def read() -> dict[str, Any] | None:
-        try:
-            return ctx.user.volume.volume(os_id)
-        except NotFound:
-            return None
-
-    return read
-
-
-def _named(ctx: Context, item_id: str) -> Callable[[], list[dict[str, Any]]]:
-    return lambda: ctx.user.volume.volumes(name=item_id)

@@ -20,6 +20,7 @@ from trimaran.ec2.protocol.errors import invalid_value, unsupported
 from trimaran.ec2.reconcile_kind import as_admin
 from trimaran.errors import NotFound
 
+#: AWS's volume types: where this cloud has none of the name, Cinder's default is meant.
 AWS_TYPES = frozenset({"standard", "gp2", "gp3", "io1", "io2", "st1", "sc1"})
 
 #: What no type of Cinder promises to a caller (spec ec2.md 9.3).

@@ -43,7 +43,7 @@ def shown_volume(
 
 
 def body_of(pair: Pair) -> Mapping[str, Any]:
-    """Cinder's JSON of a volume, or what stands in for it while it is being made."""
+    """Cinder's JSON of a volume or snapshot, or what stands in for it while it is being made."""
     return pair.body or pair.item.data.get(DRAFT) or {"status": "creating"}
 
 
