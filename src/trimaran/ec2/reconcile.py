@@ -260,6 +260,8 @@ class _Run:
                 )
             queries.bury_items(session, self.ctx.project_id, bury)
             queries.delete_items(session, self.ctx.project_id, delete)
+            if gone := self.absent[Fate.DELETE]:
+                self.kind.removed(session, self.ctx, gone)
             return made
 
         for new, item in zip(self.adds, self.ctx.db.write(apply), strict=True):

@@ -167,6 +167,14 @@ class Kind(ABC):
             Unavailable: the listing was not complete after all.
         """
 
+    def removed(  # noqa: B027 - optional
+        self, session: Session, ctx: Context, items: Sequence[Item]
+    ) -> None:
+        """What else changes in the transaction that deletes items because their objects are gone.
+
+        Items that only exist beside them, or mention them.
+        """
+
     def expired(self, ctx: Context, item: Item) -> bool:
         """Whether a tombstone has been shown long enough."""
         return True
