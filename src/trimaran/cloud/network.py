@@ -164,6 +164,12 @@ class Network(Client):
         """Makes a security group rule."""
         return self._create("security-group-rules", "security_group_rule", body)
 
+    def create_security_group_rules(self, bodies: Sequence[Query]) -> list[Row]:
+        """Makes several security group rules, or none of them."""
+        document = {"security_group_rules": list(bodies)}
+        answer = self.json("POST", "security-group-rules", json=document)
+        return self._rows(answer, "security_group_rules")
+
     def delete_security_group_rule(self, security_group_rule_id: str) -> None:
         """Deletes a security group rule."""
         self._delete("security-group-rules", security_group_rule_id)

@@ -45,6 +45,9 @@ PREFIXES: dict[str, Prefix] = {
     "snap": Prefix("InvalidSnapshot.NotFound", "snapshot", "snapshot"),
     "key": Prefix("InvalidKeyPair.NotFound", "key pair", "key-pair"),
     "sg": Prefix("InvalidGroup.NotFound", "security group", "security-group"),
+    "sgr": Prefix(
+        "InvalidSecurityGroupRuleId.NotFound", "security group rule ID", "security-group-rule"
+    ),
     "vpc": Prefix("InvalidVpcID.NotFound", "vpc ID", "vpc"),
     "subnet": Prefix("InvalidSubnetID.NotFound", "subnet ID", "subnet"),
     "eni": Prefix("InvalidNetworkInterfaceID.NotFound", "networkInterface ID", "network-interface"),

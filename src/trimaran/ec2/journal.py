@@ -26,6 +26,11 @@ CALLS = 4
 # Kinds of jobs.
 LAUNCH = "ec2.launch"
 RESIZE = "ec2.resize"
+#: A security group is being made (`kinds.security_group_create`).
+GROUP = "ec2.group"
+#: Rules are being deleted, or take over from others (`kinds.security_group_rule_jobs`).
+REVOKE = "ec2.revoke"
+MODIFY_RULES = "ec2.modify_rules"
 IMAGE = "ec2.image"
 
 
