@@ -7,17 +7,19 @@ several requests.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 from urllib.parse import urlencode
 
-from trimaran.cloud.client import Client
+from trimaran.cloud.vpn import VpnCalls
 from trimaran.cloud.wire import Query, Row, segment
+from trimaran.identity import remote
 
 # Web servers in front of Neutron refuse request lines from 8 KiB on.
 _LONGEST_QUERY = 6000
 
 
-class Network(Client):
+class Network(VpnCalls):
     """Thin client of Neutron; lists as filter values are alternatives."""
 
     name: ClassVar[str] = "network"
@@ -168,7 +170,10 @@ class Network(Client):
         """Makes several security group rules, or none of them."""
         document = {"security_group_rules": list(bodies)}
         answer = self.json("POST", "security-group-rules", json=document)
-        return self._rows(answer, "security_group_rules")
+        rows = answer.get("security_group_rules")
+        if not isinstance(rows, list) or len(rows) != len(bodies):
+            raise remote.unreachable(self._service, "the answer has no security_group_rules")
+        return rows
 
     def delete_security_group_rule(self, security_group_rule_id: str) -> None:
         """Deletes a security group rule."""
