@@ -15,20 +15,23 @@ from trimaran.cloud import Cloud
 from trimaran.config import ec2 as ec2_config
 from trimaran.db import Database
 from trimaran.db.models.base import Base
-from trimaran.db.models.ec2 import ClientTokenRow, ItemRow, TagRow
+from trimaran.db.models.ec2 import ClientTokenRow, DefaultVpcRow, ItemRow, TagRow
 from trimaran.db.models.work import Job, Lease
 from trimaran.ec2.context import Context
+from trimaran.ec2.on_behalf import Deputies
 
 NOVA, NEUTRON = "http://nova.test/v2.1", "http://neutron.test/v2.0"
 GLANCE, CINDER = "http://glance.test/v2", "http://cinder.test/v3/project"
 MINE, THEIRS, OPERATOR = "p1", "p2", "operator"
-TOKENS = {"user-token": MINE, "their-token": THEIRS}
+TOKENS = {"user-token": MINE, "their-token": THEIRS, "minted-token": MINE}
+#: The access key that the requests of callers are signed with.
+ACCESS = "AKIATEST"
 
 
 def database(directory: Path) -> Database:
     """A fresh SQLite database with the EC2 tables."""
     made = Database(f"sqlite:///{directory}/ec2.sqlite", pool_size=4)
-    tables = [row.__table__ for row in (ItemRow, TagRow, ClientTokenRow, Job, Lease)]
+    tables = [row.__table__ for row in (ItemRow, TagRow, ClientTokenRow, DefaultVpcRow, Job, Lease)]
     Base.metadata.create_all(made.engine, tables=tables)
     return made
 
@@ -337,6 +340,8 @@ class Caller:
 
     def context(self, action: str = "DescribeInstances", **fields: Any) -> Context:
         nothing: Any = None
+        fields.setdefault("access_key", ACCESS)
+        fields.setdefault("deputies", Deputies(self.cloud.identity, self.cloud, "RegionOne"))
         return Context(
             token=self.token,
             request_id="req-1",

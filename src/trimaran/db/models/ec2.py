@@ -75,6 +75,22 @@ class TagRow(Base):
     value: Mapped[str | None] = mapped_column(_exact(TAG_VALUE))
 
 
+class DefaultVpcRow(Base):
+    """What a project's default VPC has been through: deleted for good, or failed to be made.
+
+    No row means that it was never tried, or that the last try succeeded.
+    """
+
+    __tablename__ = "default_vpcs"
+
+    project_id: Mapped[str] = mapped_column(sa.String(PROJECT), primary_key=True)
+    #: Somebody deleted it, so it is not made again unless asked for.
+    opted_out: Mapped[bool] = mapped_column(sa.Boolean, server_default=sa.false())
+    #: Tries that failed in a row, and the time before which there is no other.
+    failures: Mapped[int] = mapped_column(sa.Integer, server_default="0")
+    retry_at: Mapped[float | None] = mapped_column(EpochSeconds)
+
+
 class ClientTokenRow(Base):
     """An idempotency token: the first request that stored it decides what it stands for.
 
