@@ -126,6 +126,11 @@ def credentials(request: Signed) -> dict[str, Any]:
     }
 
 
+def access_key(request: Signed) -> str:
+    """The access key of a request whose signature has been verified."""
+    return str(credentials(request)["access"])
+
+
 def _version_2(parameters: Parameters) -> tuple[str | None, dict[str, str]]:
     # Without a version Keystone would look for SigV4 in the headers, whose
     # signature does not cover these parameters.

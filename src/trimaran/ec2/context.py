@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from trimaran.cloud import CloudSession
     from trimaran.db import Database
+    from trimaran.ec2.on_behalf import Deputies
     from trimaran.identity import Token
     from trimaran.policy import Context as PolicyContext
     from trimaran.policy import Enforcer
@@ -49,6 +50,8 @@ class Context:
         api_version: the client's ``Version``; echoed, never interpreted.
         dry_run: the caller's ``DryRun``.
         remote_address: the client's address.
+        access_key: the EC2 access key that signed the request; no secret.
+        deputies: acts for the caller when the request is over.
         now: when the request came, aware UTC.
     """
 
@@ -65,6 +68,8 @@ class Context:
     api_version: str = "2016-11-15"
     dry_run: bool = False
     remote_address: str = ""
+    access_key: str = ""
+    deputies: Deputies | None = None
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
     _kept: dict[Hashable, Future[Any]] = field(default_factory=dict, repr=False)

@@ -21,6 +21,7 @@ from trimaran.ec2 import auth, sts
 from trimaran.ec2.actions import Action
 from trimaran.ec2.auth import Signed
 from trimaran.ec2.context import Context
+from trimaran.ec2.on_behalf import Deputies
 from trimaran.ec2.protocol import errors, parameters, parse, render
 from trimaran.ec2.protocol.errors import EC2Error
 
@@ -96,6 +97,7 @@ class Dispatcher:
         self._enforcer = enforcer
         self._conf = conf
         self._region = region
+        self._deputies = Deputies(identity, cloud, region)
 
     def answer(self, incoming: Incoming) -> Answer:
         """Answers one request; never raises."""
@@ -140,6 +142,7 @@ class Dispatcher:
         if len(version) > _LONGEST_VERSION:
             raise errors.invalid_value("Version", version)
         context = self._context(incoming, token, name, version, now)
+        context.access_key = auth.access_key(signed)
         context.authorize(action.rule)
         request = parse.parse(action.operation, sent.arguments)
         context.dry_run = bool(request.pop("DryRun", False))
@@ -170,6 +173,7 @@ class Dispatcher:
             ),
             api_version=version,
             remote_address=incoming.remote_address,
+            deputies=self._deputies,
             now=now,
         )
 

@@ -32,6 +32,15 @@ GROUP = "ec2.group"
 REVOKE = "ec2.revoke"
 MODIFY_RULES = "ec2.modify_rules"
 IMAGE = "ec2.image"
+#: A topology object is half there: remove what there is of it (`kinds.topology_raze`).
+RAZE = "ec2.raze"
+#: The database knows a change of a VPC that Neutron may not know (`kinds.topology`).
+TOPOLOGY = "ec2.topology"
+# Not the rest of a request, but what a request asked for (`trimaran.ec2.jobs`).
+CREATE_IMAGE = "ec2.create_image"
+START = "ec2.start"
+BUNDLE = "ec2.import_bundle"
+COPY_IMAGE = "ec2.copy_image"
 
 
 def patience(conf: cfg.ConfigOpts) -> float:

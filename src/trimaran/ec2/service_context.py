@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 
 from trimaran import policy
 from trimaran.ec2.context import Context
+from trimaran.ec2.on_behalf import Deputies
 from trimaran.ec2.parts import Parts
 from trimaran.identity import Token
 
@@ -48,6 +49,7 @@ def context_of(
         enforcer=enforcer,
         policy_context=policy.Context(token=nobody, request_id=request_id),
         remote_address=remote_address,
+        deputies=Deputies(parts.identity, parts.cloud, parts.region),
     )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from typing import Any, TypeGuard
+from urllib.parse import quote
 
 from trimaran.identity import remote
 from trimaran.identity.rest import Rest, our_fault, read_token
@@ -71,6 +72,33 @@ def check(rest: Rest, url: str, credentials: Mapping[str, Any]) -> Token:
         )
     elif response.status_code == 503 and "ec2credential" in error.remote_message:
         LOG.error("identity: add ec2credential to [auth] methods in keystone.conf")
+    raise our_fault(error)
+
+
+def credential(rest: Rest, user_id: str, access: str) -> Mapping[str, Any]:
+    """Reads one credential of a user with our service user's rights.
+
+    Raises:
+        remote.RemoteUnauthenticated: it is not there.
+        errors.Unavailable: Keystone's fault or ours.
+    """
+    path = f"users/{quote(user_id, safe='')}/credentials/OS-EC2/{quote(access, safe='')}"
+    response = rest.with_service_token(
+        lambda mine: rest.call("GET", f"{rest.endpoint()}/{path}", token=mine)
+    )
+    if response.status_code == 200:
+        row = response.json().get("credential")
+        if isinstance(row, Mapping):
+            return row
+        raise remote.unreachable("identity", "the answer has no credential")
+    error = remote.error_from(response, service="identity")
+    if response.status_code == 404:
+        raise remote.as_unauthenticated(error)
+    if response.status_code == 403:
+        LOG.error(
+            "identity: our service user may not read EC2 credentials "
+            "(identity:ec2_get_credential); give it the role admin"
+        )
     raise our_fault(error)
 
 

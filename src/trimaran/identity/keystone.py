@@ -120,6 +120,22 @@ class Identity(Login):
         """
         return ec2.check(self, self._ec2_tokens_url, credentials)
 
+    def ec2_credential(self, user_id: str, access: str) -> Mapping[str, Any]:
+        """Reads an EC2 credential with its secret.
+
+        Args:
+            user_id: its owner.
+            access: the access key.
+
+        Returns:
+            Keystone's row: ``access``, ``secret``, ``tenant_id``, ``user_id``.
+
+        Raises:
+            errors.Unauthenticated: there is no such credential (any more).
+            errors.Unavailable: Keystone fails, or refuses our service user.
+        """
+        return ec2.credential(self, user_id, access)
+
     def session_for(self, token: Token, *, service_token: bool = False) -> transport.Session:
         """Returns a session that acts as the token's owner and never calls Keystone.
 
