@@ -16,7 +16,7 @@ from trimaran.db.queries import ec2 as queries
 from trimaran.db.queries import ec2_tags as tag_queries
 from trimaran.db.queries.ec2 import Item, NewItem
 from trimaran.ec2 import ids, journal
-from trimaran.ec2.kinds import image_create, image_reserve
+from trimaran.ec2.kinds import image_reserve, image_snapshot
 from trimaran.ec2.kinds.image import describe_images
 from trimaran.ec2.kinds.image_attribute import describe_image_attribute, reset_image_attribute
 from trimaran.ec2.kinds.image_create import create_image
@@ -528,7 +528,7 @@ def test_what_fails_after_the_snapshot_takes_everything_back(
     def fail(*args: Any) -> None:
         raise EC2Error("InvalidParameterValue", "no")
 
-    monkeypatch.setattr(image_create, "_tag_snapshots", fail)
+    monkeypatch.setattr(image_snapshot, "complete", fail)
     request = {"InstanceId": instance, "Name": "x"}
     assert _refused(me, create_image, **request) == "InvalidParameterValue"
     assert openstack.images == {}

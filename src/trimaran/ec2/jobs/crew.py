@@ -11,7 +11,7 @@ from trimaran import policy, work
 from trimaran.db.queries import ec2_tokens
 from trimaran.ec2 import journal
 from trimaran.ec2.context import Context
-from trimaran.ec2.jobs import launch
+from trimaran.ec2.jobs import create_image, launch, start
 from trimaran.ec2.kinds import image_reserve, instance_resize
 from trimaran.ec2.parts import Parts
 from trimaran.ec2.service_context import context_of
@@ -24,6 +24,7 @@ TOKENS_AT_ONCE = 1000
 LONGEST = 86400.0
 
 Handler = Callable[[Context, work.JobRun], None]
+OnFailed = Callable[[Context, work.JobRun, str], None]
 
 
 class Crew:
@@ -40,6 +41,8 @@ class Crew:
         self._add(journal.LAUNCH, launch.run)
         self._add(journal.RESIZE, instance_resize.run)
         self._add(journal.IMAGE, image_reserve.run)
+        self._add(journal.CREATE_IMAGE, create_image.run, create_image.failed)
+        self._add(journal.START, start.run)
         self.runner.periodic("ec2.tokens", TOKENS_EVERY, self._drop_old_tokens)
 
     def start(self) -> None:
@@ -50,11 +53,17 @@ class Crew:
         """Lets what runs end within ``shutdown_timeout`` and hands the rest over."""
         self.runner.stop()
 
-    def _add(self, kind: str, handler: Handler, **options: Any) -> None:
+    def _add(
+        self, kind: str, handler: Handler, failed: OnFailed | None = None, **options: Any
+    ) -> None:
         def run(job: work.JobRun) -> None:
             handler(self.context(job), job)
 
-        self.runner.add_job(kind, run, max_age=LONGEST, **options)
+        def give_up(job: work.JobRun, reason: str) -> None:
+            if failed is not None:
+                failed(self.context(job), job, reason)
+
+        self.runner.add_job(kind, run, max_age=LONGEST, on_failed=give_up, **options)
 
     def context(self, job: work.JobRun) -> Context:
         """The service's context of the project that a job is about."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy.orm import Session
 
@@ -32,6 +32,7 @@ LOG = logging.getLogger(__name__)
 TRIES = 8
 
 Row = Mapping[str, Any]
+T = TypeVar("T")
 
 
 def make_image(
@@ -41,6 +42,7 @@ def make_image(
     kind: str = "ami",
     description: str = "",
     tags: Mapping[str, str] | None = None,
+    then: Callable[[Session, str, str], object] | None = None,
 ) -> str:
     """Make an image and its item.
 
@@ -51,6 +53,8 @@ def make_image(
         kind: prefix of the id.
         description: kept in the item.
         tags: of the image.
+        then: called with session, EC2 id and Glance's id in the transaction
+            that links the two: what is to be done with the image from there on.
 
     Returns:
         The image's EC2 id.
@@ -59,7 +63,15 @@ def make_image(
         TrimaranError: what ``create`` raised; nothing is left.
         Unavailable: nobody knows whether there is an image; the journal will see.
     """
-    item, job_id = _reserve(ctx, kind, description, tags or {})
+    data: dict[str, Any] = {"is_public": False, STAGE: MAKING}
+    if description:
+        data["description"] = description
+
+    def begin(session: Session, image_id: str) -> str:
+        payload = {"project": ctx.project_id, "item": image_id}
+        return journal.begin(session, ctx.conf, journal.IMAGE, image_id, payload)
+
+    item, job_id = reserve_item(ctx, kind, data, tags or {}, begin)
     try:
         image = create(item.id)
     except Unavailable:
@@ -67,7 +79,13 @@ def make_image(
     except TrimaranError:
         ctx.db.write(lambda s: _drop(s, ctx.project_id, item.id, job_id))
         raise
-    ctx.db.write(lambda s: _link(s, ctx.project_id, item, image["id"], job_id))
+
+    def link(session: Session) -> None:
+        _link(session, ctx.project_id, item, image["id"], job_id)
+        if then is not None:
+            then(session, item.id, image["id"])
+
+    ctx.db.write(link)
     return item.id
 
 
@@ -100,21 +118,34 @@ def discard(cloud: CloudSession, os_id: str) -> None:
         LOG.error("Image %s, which was not finished, could not be deleted: %s", os_id, words)
 
 
-def _reserve(
-    ctx: Context, kind: str, description: str, tags: Mapping[str, str]
-) -> tuple[Item, str]:
-    data: dict[str, Any] = {"is_public": False, STAGE: MAKING}
-    if description:
-        data["description"] = description
+def reserve_item(
+    ctx: Context,
+    kind: str,
+    data: Mapping[str, Any],
+    tags: Mapping[str, str],
+    begin: Callable[[Session, str], T],
+) -> tuple[Item, T]:
+    """Store the item of an image that is still to be made.
+
+    Args:
+        ctx: the request, behind its commit point.
+        kind: prefix of the id.
+        data: the item's blob.
+        tags: of the image.
+        begin: called with session and EC2 id in the same transaction, to record
+            who makes the image.
+
+    Returns:
+        The item, and what ``begin`` returned.
+    """
     for _ in range(TRIES):
         new = NewItem(kind, None, ctx.project_id, data, id=ids.mint(kind))
 
-        def store(session: Session, new: NewItem = new) -> tuple[Item, str]:
+        def store(session: Session, new: NewItem = new) -> tuple[Item, T]:
             [item] = queries.add_items(session, [new], ids.mint)
             rows = [Tag(item.id, key, value) for key, value in tags.items()]
             tag_queries.set_tags(session, ctx.project_id, rows)
-            payload = {"project": ctx.project_id, "item": item.id}
-            return item, journal.begin(session, ctx.conf, journal.IMAGE, item.id, payload)
+            return item, begin(session, item.id)
 
         try:
             return ctx.db.write(store)
