@@ -92,8 +92,8 @@ def repair_default_groups(ctx: Context, vpcs: Iterable[Item]) -> bool:
     done = False
     for vpc in vpcs:
         with work.hold(ctx.db, f"ec2.default-group.{vpc.id}"):
-            if not ctx.db.read(lambda s, v=vpc.id: queries.items_by_ids(s, ctx.project_id, [v])):
-                continue  # the VPC was deleted meanwhile
+            if not _exists(ctx, vpc.id):
+                continue  # it was deleted meanwhile
             try:
                 os_id = make_default_group(ctx, ctx.user, vpc.id)
             except QuotaExceeded:
@@ -102,6 +102,10 @@ def repair_default_groups(ctx: Context, vpcs: Iterable[Item]) -> bool:
             _store(ctx, vpc.id, os_id)
             done = True
     return done
+
+
+def _exists(ctx: Context, item_id: str) -> bool:
+    return bool(ctx.db.read(lambda s: queries.items_by_ids(s, ctx.project_id, [item_id])))
 
 
 def _store(ctx: Context, vpc_id: str, os_id: str) -> None:

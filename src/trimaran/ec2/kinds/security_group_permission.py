@@ -99,6 +99,22 @@ class Rule:
         """Whether it begins with a port 0 that Neutron cannot hold."""
         return self.protocol in PORTED and self.first == 0 and self.last != LAST_PORT
 
+    def as_stored(self) -> Rule:
+        """The rule as Neutron alone tells it, without a note about a port 0."""
+        return replace(self, first=1) if self.from_nought else self
+
+    def alike(self) -> tuple[tuple[Any, ...], ...]:
+        """Keys of what this rule may have been stored as by others, the best first.
+
+        ec2-api stored 1-65535 without ports (spec 3.11); Neutron's own clients
+        cannot say port 0.
+        """
+        if self.protocol not in PORTED:
+            return (self.key,)
+        every = (self.first, self.last) == (1, LAST_PORT)
+        other = replace(self, first=0) if every else self.as_stored()
+        return (self.key, other.key)
+
     def body(self, group_os_id: str, project_id: str) -> dict[str, Any]:
         """The rule for Neutron's API."""
         first, last = self.first, self.last
@@ -157,13 +173,6 @@ def of_neutron(row: Mapping[str, Any], note: Mapping[str, Any] | None = None) ->
         target = str(ipaddress.ip_network(target, strict=False))
     description = note.get("description", row.get("description") or "")
     return Rule(row["direction"] == "egress", protocol, first, last, way, target, description)
-
-
-def same_but_for_port_0(rule: Rule) -> Rule | None:
-    """The rule that 1-65535 became where ec2-api stored it: one without ports (spec 3.11)."""
-    if rule.protocol in PORTED and (rule.first, rule.last) == (1, LAST_PORT):
-        return replace(rule, first=0)
-    return None
 
 
 def _protocol_of(value: Any) -> str:
