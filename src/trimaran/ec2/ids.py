@@ -48,6 +48,8 @@ PREFIXES: dict[str, Prefix] = {
     "sgr": Prefix(
         "InvalidSecurityGroupRuleId.NotFound", "security group rule ID", "security-group-rule"
     ),
+    "acl": Prefix("InvalidNetworkAclID.NotFound", "networkAcl ID", "network-acl"),
+    "eigw": Prefix("InvalidEgressOnlyInternetGatewayId.NotFound", "egress only gateway ID"),
     "vpc": Prefix("InvalidVpcID.NotFound", "vpc ID", "vpc"),
     "subnet": Prefix("InvalidSubnetID.NotFound", "subnet ID", "subnet"),
     "eni": Prefix("InvalidNetworkInterfaceID.NotFound", "networkInterface ID", "network-interface"),

@@ -12,7 +12,13 @@ from trimaran.db.queries import ec2_tokens
 from trimaran.ec2 import journal
 from trimaran.ec2.context import Context
 from trimaran.ec2.jobs import create_image, launch, start
-from trimaran.ec2.kinds import image_reserve, instance_resize
+from trimaran.ec2.kinds import (
+    image_reserve,
+    instance_resize,
+    security_group_create,
+    security_group_modify,
+    security_group_revoke,
+)
 from trimaran.ec2.parts import Parts
 from trimaran.ec2.service_context import context_of
 
@@ -40,6 +46,9 @@ class Crew:
         self.runner = work.Runner(parts.db, own=parts.own, name="ec2-api")
         self._add(journal.LAUNCH, launch.run)
         self._add(journal.RESIZE, instance_resize.run)
+        self._add(journal.GROUP, security_group_create.run)
+        self._add(journal.REVOKE, security_group_revoke.run)
+        self._add(journal.MODIFY_RULES, security_group_modify.run)
         self._add(journal.IMAGE, image_reserve.run)
         self._add(journal.CREATE_IMAGE, create_image.run, create_image.failed)
         self._add(journal.START, start.run)

@@ -10,12 +10,20 @@ from trimaran.db.queries import ec2_tags as tag_queries
 from trimaran.db.queries.ec2_tags import Tag
 from trimaran.ec2 import ids
 from trimaran.ec2.context import Context
-from trimaran.ec2.kinds import key_pair
+from trimaran.ec2.kinds import key_pair, network_acl, security_group_kind
+from trimaran.ec2.kinds.security_group_rule import missing_rules
 from trimaran.ec2.kinds.tag_rules import check_tags, resource_type
 from trimaran.ec2.protocol import filters, paging
 from trimaran.ec2.protocol.errors import EC2Error, invalid_value, missing
 
 Request = Mapping[str, Any]
+
+#: What has no item (or needs none): which of some ids do not exist.
+_ELSEWHERE = {
+    key_pair.PREFIX: key_pair.missing_key_pairs,
+    network_acl.PREFIX: network_acl.missing_acls,
+    security_group_kind.RULE_PREFIX: missing_rules,
+}
 
 FILTERS: filters.Table = {
     "key": "Key",
@@ -31,7 +39,7 @@ def create_tags(ctx: Context, request: Request) -> dict[str, Any]:
     """Set tags on resources; all resources must exist before any is tagged.
 
     Images are not looked up: a public one may never have been described by
-    this project, and its tags are this project's own.  Key pairs have no item.
+    this project, and its tags are this project's own.
     """
     item_ids = _resources(request)
     for item_id in item_ids:
@@ -39,10 +47,11 @@ def create_tags(ctx: Context, request: Request) -> dict[str, Any]:
     if not request.get("Tags"):
         raise missing("Tag")
     tags = check_tags(request["Tags"])
-    pairs = [item for item in item_ids if ids.kind_of(item) == key_pair.PREFIX]
-    if pairs and (absent := key_pair.missing_key_pairs(ctx, pairs)):
-        raise ids.missing_ids(absent)
-    elsewhere = (*ids.IMAGE_PREFIXES, key_pair.PREFIX)
+    for prefix, missing_of in _ELSEWHERE.items():
+        named = [item for item in item_ids if ids.kind_of(item) == prefix]
+        if named and (lacking := missing_of(ctx, named)):
+            raise ids.missing_ids(lacking)
+    elsewhere = (*ids.IMAGE_PREFIXES, *_ELSEWHERE)
     checked = [item for item in item_ids if ids.kind_of(item) not in elsewhere]
     if checked:
         found = ctx.db.read(lambda s: queries.items_by_ids(s, ctx.project_id, checked))
