@@ -86,9 +86,17 @@ class Network(VpnCalls):
         """Makes a port."""
         return self._create("ports", "port", body)
 
-    def update_port(self, port_id: str, body: Query) -> Row:
-        """Changes a port."""
-        return self._update("ports", "port", port_id, body)
+    def update_port(self, port_id: str, body: Query, *, revision: int | None = None) -> Row:
+        """Changes a port.
+
+        Args:
+            port_id: which.
+            body: the changes.
+            revision: ``revision_number`` that the changes were made from; a port
+                that was changed since is left alone (412).
+        """
+        headers = {} if revision is None else {"If-Match": f"revision_number={revision}"}
+        return self._update("ports", "port", port_id, body, headers=headers)
 
     def delete_port(self, port_id: str) -> None:
         """Deletes a port."""

@@ -53,7 +53,7 @@ PREFIXES: dict[str, Prefix] = {
     "vpc": Prefix("InvalidVpcID.NotFound", "vpc ID", "vpc"),
     "subnet": Prefix("InvalidSubnetID.NotFound", "subnet ID", "subnet"),
     "eni": Prefix("InvalidNetworkInterfaceID.NotFound", "networkInterface ID", "network-interface"),
-    "eipalloc": Prefix("InvalidAllocationID.NotFound", "allocation ID"),
+    "eipalloc": Prefix("InvalidAllocationID.NotFound", "allocation ID", "elastic-ip"),
     "igw": Prefix("InvalidInternetGatewayID.NotFound", "internetGateway ID", "internet-gateway"),
     "rtb": Prefix("InvalidRouteTableID.NotFound", "routeTable ID", "route-table"),
     "dopt": Prefix("InvalidDhcpOptionsID.NotFound", "dhcpOptions ID", "dhcp-options"),

@@ -17,7 +17,7 @@ that makes races harmless:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -67,6 +67,13 @@ def reconcile(
 
 def _once(values: Sequence[str] | None) -> list[str] | None:
     return None if values is None else list(dict.fromkeys(values))
+
+
+def _changed(item: Item, changes: Mapping[str, Any]) -> Item:
+    """An item as it will be, for the description that is made of it."""
+    told = {name: value for name, value in changes.items() if name != "revive"}
+    dead_for = None if "revive" in changes else item.dead_for
+    return replace(item, **told, dead_for=dead_for, version=item.version + 1)
 
 
 @dataclass
@@ -187,7 +194,8 @@ class _Run:
             elif item is not None or self.wanted is None:
                 self.adds.append(self.kind.new_item(self.ctx, thing))
         for reference in references.values():
-            if reference.os_id not in known and reference.os_id not in self.new:
+            stored = reference.os_id in known or reference.os_id in self.new
+            if not (stored or reference.known_only):
                 self.adds.append(
                     NewItem(
                         kind=reference.kind,
@@ -227,9 +235,9 @@ class _Run:
                 changes["os_id"] = pair.found.os_id
             if pair.item.dead_for is not None:
                 changes["revive"] = True
-                self.pairs[pair.item.id] = Pair(replace(pair.item, dead_for=None), pair.found)
             if changes:
                 self.updates.append((pair.item, changes))
+                self.pairs[pair.item.id] = Pair(_changed(pair.item, changes), pair.found)
         self.absent = {fate: [] for fate in Fate}
         for item in self.live:
             if item.id not in self.pairs and self._is_ours(item):
@@ -239,6 +247,7 @@ class _Run:
         ]
         if vanished:
             self.kind.confirm_gone(self.ctx, vanished)
+            self.kind.gone(self.ctx, vanished)
         self.expired = [
             item
             for item in self.dead

@@ -75,12 +75,14 @@ class Reference:
     Attributes:
         own: it is known to belong to the project (otherwise its owner is not known).
         alike: other kinds that it may be stored as.
+        known_only: it is shown if it has an id, and gets none otherwise.
     """
 
     kind: str
     os_id: str
     own: bool = True
     alike: tuple[str, ...] = ()
+    known_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +175,12 @@ class Kind(ABC):
         """What else changes in the transaction that deletes items because their objects are gone.
 
         Items that only exist beside them, or mention them.
+        """
+
+    def gone(self, ctx: Context, items: Sequence[Item]) -> None:  # noqa: B027 - optional
+        """What vanished objects take along in the cloud, before their items are removed.
+
+        It may fail: the items then stay, and the next look does it again.
         """
 
     def expired(self, ctx: Context, item: Item) -> bool:

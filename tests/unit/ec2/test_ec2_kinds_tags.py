@@ -71,7 +71,7 @@ def test_resource_types_and_untaggable_kinds(me: Caller, items: None) -> None:
         (["i-00000001"], [], "MissingParameter"),
         ([], [{"Key": "k", "Value": "v"}], "MissingParameter"),
         (["nonsense"], [{"Key": "k", "Value": "v"}], "InvalidParameterValue"),
-        (["eipalloc-00000001"], [{"Key": "k", "Value": "v"}], "InvalidID"),
+        (["eipalloc-00000001"], [{"Key": "k", "Value": "v"}], "InvalidAllocationID.NotFound"),
         (["foo-00000001"], [{"Key": "k", "Value": "v"}], "InvalidID"),
         (["ami-" + "1" * 40], [{"Key": "k", "Value": "v"}], "InvalidID"),
         (["i-00000009"], [{"Key": "k", "Value": "v"}], "InvalidInstanceID.NotFound"),

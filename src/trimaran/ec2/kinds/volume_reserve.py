@@ -1,6 +1,7 @@
-"""Making one object of Cinder so that neither a crash nor a retry makes two.
+"""Making one object of OpenStack so that neither a crash nor a retry makes two.
 
-The pattern of RunInstances for volumes and snapshots: the item comes first,
+The pattern of RunInstances for what one call makes (volumes, snapshots, network
+interfaces, addresses): the item comes first,
 with its final id, tags and client token in one transaction; the object is then
 made with that id as its name; last the item learns the object's id.  Whatever
 a crash leaves is paired by name on the next describe, or, when the object never
@@ -43,11 +44,12 @@ class Wanted:
 
     Attributes:
         kind: prefix of its id.
-        draft: what is shown of it until it is there, as Cinder's JSON.
+        draft: what is shown of it until it is there, as OpenStack's JSON.
         data: what stays in the item.
         tags: its tags.
         token: the request's client token, or "".
         fingerprint: digest of the request that the token is for.
+        vpc_id: the VPC that it is in, if any.
     """
 
     kind: str
@@ -56,6 +58,7 @@ class Wanted:
     tags: Mapping[str, str] = field(default_factory=dict)
     token: str = ""
     fingerprint: str = ""
+    vpc_id: str | None = None
 
     def tagged(self) -> list[dict[str, str]]:
         """The tags as boto3 shows them."""
@@ -68,8 +71,9 @@ def make(
     create: Callable[[str], Row],
     find: Callable[[str], list[dict[str, Any]]],
     learnt: Callable[[Row], dict[str, Any]] = lambda row: {},
+    first: Callable[[Session], object] = lambda session: None,
 ) -> tuple[View, Pair] | ClientToken:
-    """Make an object of Cinder and its item.
+    """Make an object of OpenStack and its item.
 
     Args:
         ctx: the request, behind its commit point.
@@ -77,17 +81,18 @@ def make(
         create: makes the object of that name and returns its JSON.
         find: the caller's objects of that name, asked when ``create`` got no answer.
         learnt: more for the item's blob, from the object's JSON.
+        first: what the transaction that stores the item begins with; it may refuse.
 
     Returns:
         Item and object with a view of their tags and ids; or the token of the
         request that was first.
 
     Raises:
-        TrimaranError: Cinder refused; nothing is left.
-        Unavailable: Cinder gave no answer; if the object was made after all, it
+        TrimaranError: OpenStack refused; nothing is left.
+        Unavailable: OpenStack gave no answer; if the object was made after all, it
             gets the reserved item.
     """
-    item = _reserve(ctx, wanted)
+    item = _reserve(ctx, wanted, first)
     if isinstance(item, ClientToken):
         return item
     try:
@@ -134,15 +139,18 @@ def same_request(known: ClientToken, fingerprint: str) -> str:
     return known.result
 
 
-def _reserve(ctx: Context, wanted: Wanted) -> Item | ClientToken:
+def _reserve(
+    ctx: Context, wanted: Wanted, first: Callable[[Session], object]
+) -> Item | ClientToken:
     data = {**wanted.data, STAGE: MAKING, DRAFT: wanted.draft}
     for _ in range(TRIES):
         item_id = ids.mint(wanted.kind)
-        new = NewItem(wanted.kind, None, ctx.project_id, data, id=item_id)
+        new = NewItem(wanted.kind, None, ctx.project_id, data, wanted.vpc_id, id=item_id)
 
         def store(
             session: Session, new: NewItem = new, item_id: str = item_id
         ) -> Item | ClientToken:
+            first(session)
             if wanted.token:
                 taken = token_queries.take_token(
                     session, ctx.project_id, ctx.action, wanted.token, wanted.fingerprint, item_id
@@ -170,7 +178,7 @@ def _look_for(
 ) -> Row:
     """No answer is no refusal: the object may be there."""
     words = error.remote_message if isinstance(error, CloudError) else str(error)
-    LOG.warning("Cinder did not say whether it made %s: %s", item.id, words)
+    LOG.warning("OpenStack did not say whether it made %s: %s", item.id, words)
     try:
         rows = find(item.id)
     except TrimaranError:
