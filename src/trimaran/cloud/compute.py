@@ -139,9 +139,9 @@ class Compute(Client):
         """Returns all key pairs of the user."""
         return [row.get("keypair", row) for row in self.all("os-keypairs", "keypairs", query)]
 
-    def keypair(self, name: str) -> Row:
-        """Returns one key pair of the user."""
-        return self._one("os-keypairs", "keypair", name)
+    def keypair(self, name: str, **query: Any) -> Row:
+        """Returns one key pair of the user; administrators add another's ``user_id``."""
+        return self._one("os-keypairs", "keypair", name, query=query)
 
     def create_keypair(self, body: Query, *, microversion: str | None = None) -> Row:
         """Makes (``name``) or imports (``public_key``) a key pair."""

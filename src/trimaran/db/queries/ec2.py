@@ -357,6 +357,27 @@ def update_item(
     return changed(session, statement.values(**values)) > 0
 
 
+def touch_items(session: Session, project_id: str, item_ids: Collection[str]) -> None:
+    """Raise the versions of items: what they are shown with has changed, if not they themselves.
+
+    Whoever keeps a description of an item (the metadata service) compares its
+    version; called in the transaction of the change.
+    """
+    for some in chunks(sorted(item_ids), MANY):
+        changed(
+            session,
+            sa.update(ItemRow)
+            .where(ItemRow.project_id == project_id, ItemRow.id.in_(some))
+            .values(version=ItemRow.version + 1, updated_at=db_now()),
+        )
+
+
+def version_of(session: Session, item_id: str) -> int | None:
+    """The version of an item; None when there is none, or a tombstone."""
+    found = sa.select(ItemRow.version).where(ItemRow.id == item_id, ItemRow.deleted_at.is_(None))
+    return session.scalars(found).one_or_none()
+
+
 def bury_items(session: Session, project_id: str, item_ids: Collection[str]) -> int:
     """Make tombstones: the items stay with their tags, marked as gone since now.
 
