@@ -14,7 +14,6 @@ from tests.support.ec2_jobs import at_work, finish, jobs_of
 from tests.support.ec2_openstack import MINE, Caller, instances_of
 from tests.support.ec2_workshop import Workshop
 from trimaran.cloud import Cloud
-from trimaran.config import common
 from trimaran.db import Database
 from trimaran.db.models import work as states
 from trimaran.db.queries import ec2 as queries
@@ -49,11 +48,9 @@ from trimaran.ec2.kinds.instance_options import (
     monitor_instances,
     unmonitor_instances,
 )
-from trimaran.ec2.metadata.caller import Caller as Guest
-from trimaran.ec2.metadata.lookup import Lookup
-from trimaran.ec2.parts import Parts
+from trimaran.ec2.kinds.tag import create_tags, delete_tags
 from trimaran.ec2.protocol.errors import EC2Error
-from trimaran.errors import Forbidden, Unavailable
+from trimaran.errors import Unavailable
 
 
 @pytest.fixture
@@ -428,30 +425,16 @@ def test_metadata_options_are_kept_and_shown(me: Caller, instance: str) -> None:
     }
 
 
-def test_a_guest_that_is_shut_out_reads_no_metadata(
-    openstack: Workshop, me: Caller, server: dict[str, Any], instance: str
-) -> None:
-    own = common.defaults()
-    parts = Parts(me.conf, own, me.cloud.identity, me.cloud, me.db, region="RegionOne")
-    openstack.pairs = {}
-    guest = Guest(server["id"], MINE, "10.0.0.5")
-    assert Lookup(parts).facts(guest, "req-1").instance["InstanceId"] == instance
-    me(modify_instance_metadata_options, InstanceId=instance, HttpEndpoint="disabled")
-    with pytest.raises(Forbidden):
-        Lookup(parts).facts(guest, "req-1")
-
-
 @pytest.mark.parametrize(
     ("options", "code"),
     [
-        ({"HttpTokens": "required"}, "UnsupportedOperation"),
-        ({"HttpProtocolIpv6": "enabled"}, "UnsupportedOperation"),
-        ({"InstanceMetadataTags": "enabled"}, "UnsupportedOperation"),
+        ({"HttpTokens": "perhaps"}, "InvalidParameterValue"),
         ({"HttpEndpoint": "perhaps"}, "InvalidParameterValue"),
         ({"HttpPutResponseHopLimit": 65}, "InvalidParameterValue"),
+        ({"HttpPutResponseHopLimit": 0}, "InvalidParameterValue"),
     ],
 )
-def test_metadata_options_that_would_be_a_lie(
+def test_metadata_options_that_are_none(
     openstack: Workshop, me: Caller, instance: str, options: dict[str, Any], code: str
 ) -> None:
     request = {"InstanceId": instance, **options}
@@ -460,6 +443,35 @@ def test_metadata_options_that_would_be_a_lie(
     ami = me(describe_images)["Images"][0]["ImageId"]
     launch = {"ImageId": ami, "MinCount": 1, "MaxCount": 1, "MetadataOptions": options}
     assert _refused(me, run_instances, InstanceType="m1.small", **launch) == code
+
+
+def test_tags_that_the_guest_sees_can_be_names_in_a_path(
+    openstack: Workshop, me: Caller, instance: str
+) -> None:
+    bad = [{"Key": "a/b", "Value": ""}]
+    enable = {"InstanceId": instance, "InstanceMetadataTags": "enabled"}
+    me(create_tags, Resources=[instance], Tags=bad)
+    assert _refused(me, modify_instance_metadata_options, **enable) == "InvalidParameterValue"
+    me(delete_tags, Resources=[instance])
+    me(modify_instance_metadata_options, **enable)
+    for key in ("a/b", "a b", "..", "_index", "é"):
+        tags = [{"Key": key, "Value": ""}]
+        code = _refused(me, create_tags, Resources=[instance], Tags=tags)
+        assert code == "InvalidParameterValue", key
+    me(create_tags, Resources=[instance], Tags=[{"Key": "a.b-c_d+e=f,g@h:i", "Value": ""}])
+    openstack.image()
+    ami = me(describe_images)["Images"][0]["ImageId"]
+    launch = {
+        "ImageId": ami,
+        "InstanceType": "m1.small",
+        "MinCount": 1,
+        "MaxCount": 1,
+        "MetadataOptions": {"InstanceMetadataTags": "enabled"},
+        "TagSpecifications": [{"ResourceType": "instance", "Tags": bad}],
+    }
+    assert _refused(me, run_instances, **launch) == "InvalidParameterValue"
+    made = me(run_instances, **{**launch, "TagSpecifications": []})["Instances"]
+    assert len(made) == 1
 
 
 def test_a_launch_keeps_its_options(openstack: Workshop, me: Caller) -> None:

@@ -14,7 +14,6 @@ from trimaran.db.queries import ec2 as queries
 from trimaran.ec2 import ids
 from trimaran.ec2.kinds.image import describe_images
 from trimaran.ec2.kinds.instance import describe_instances
-from trimaran.ec2.kinds.instance_metadata import instance_of
 from trimaran.ec2.kinds.tag import create_tags, describe_tags
 from trimaran.ec2.protocol.errors import EC2Error
 from trimaran.errors import TrimaranError, Unavailable
@@ -326,20 +325,3 @@ def test_an_object_made_while_the_listing_ran_gets_the_id_it_was_made_for(
     assert _ids(me(describe_instances)) == made
     [item] = me.db.read(lambda s: queries.items_of(s, MINE, ["i"]))
     assert item.os_id in openstack.servers
-
-
-def test_the_metadata_view_makes_a_whole_item_and_keeps_projects_apart(
-    openstack: OpenStack, me: Caller, them: Caller
-) -> None:
-    server, other = openstack.server(), openstack.server()
-    found = instance_of(me.context(), server["id"])
-    assert found is not None
-    assert found["ReservationId"] == "r-" + server["id"][:8]
-    [item] = me.db.read(lambda s: queries.items_of(s, MINE, ["i"]))
-    assert item.data["reservation_id"] == found["ReservationId"]
-    assert instance_of(them.context(), server["id"]) is None
-    assert instance_of(me.context(), "no-such-server") is None
-    assert {found["InstanceId"]} < set(_ids(me(describe_instances)))
-    del openstack.servers[server["id"]]
-    assert instance_of(me.context(), server["id"]) is None
-    assert instance_of(me.context(), other["id"]) is not None

@@ -23,8 +23,10 @@ from trimaran.ec2.kinds.item_options import (
     NO_STOP,
     NO_TERMINATION,
     check_metadata_options,
+    check_shown_tags,
     metadata_options,
 )
+from trimaran.ec2.kinds.tag_rules import tag_specifications
 from trimaran.ec2.protocol import filters, paging
 from trimaran.ec2.protocol.errors import invalid_value, missing, unsupported
 from trimaran.ec2.reconcile import reconcile
@@ -45,7 +47,10 @@ def launch_options(request: Request) -> dict[str, Any]:
         kept[NO_STOP] = True
     if (request.get("Monitoring") or {}).get("Enabled"):
         kept[MONITORING] = True
-    return kept | check_metadata_options(request.get("MetadataOptions") or {}, {})
+    kept |= check_metadata_options(request.get("MetadataOptions") or {}, {})
+    tags = tag_specifications(request.get("TagSpecifications"), ids.RESOURCE_TYPES)
+    check_shown_tags(metadata_options(kept), tags.get("instance", ()))
+    return kept
 
 
 def one_instance(
@@ -126,7 +131,9 @@ def _monitor(ctx: Context, request: Request, on: bool) -> dict[str, Any]:
 def modify_instance_metadata_options(ctx: Context, request: Request) -> dict[str, Any]:
     """Whether, and how far, the guest may ask the metadata service."""
     instance = one_instance(ctx, request.get("InstanceId"))
-    check_metadata_options(request, instance.item.data)
+    wanted = check_metadata_options(request, instance.item.data)
+    tags = instance.of.view.tags.get(instance.id, ())
+    check_shown_tags(metadata_options(wanted), (tag["Key"] for tag in tags))
     ctx.commit_point()
     made = change_item(ctx, [instance.id], lambda data: check_metadata_options(request, data, data))
     return {

@@ -6,10 +6,11 @@ service need them as well.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from trimaran.ec2.protocol.errors import invalid_value, unsupported
+from trimaran.ec2.protocol.errors import EC2Error, invalid_value
 
 NO_TERMINATION = "disable_api_termination"
 NO_STOP = "disable_api_stop"
@@ -30,13 +31,10 @@ _WORDS = {
     "HttpProtocolIpv6": ("enabled", "disabled"),
     "InstanceMetadataTags": ("enabled", "disabled"),
 }
-#: What the metadata service has not: claiming it would tell guests' owners a lie.
-_LACKING = {
-    "HttpTokens": ("required", "Session tokens of the metadata service are not supported."),
-    "HttpProtocolIpv6": ("enabled", "Metadata over IPv6 is not supported."),
-    "InstanceMetadataTags": ("enabled", "Tags in instance metadata are not supported."),
-}
 _MOST_HOPS = 64
+
+#: Keys of tags that can be names in the metadata tree (AWS's rule).
+TAG_KEY = r"(?!(?:\.|\.\.|_index)\Z)[0-9a-zA-Z\-_+=,.@:]{1,255}"
 
 
 def metadata_options(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -58,15 +56,12 @@ def check_metadata_options(
         ``base`` with the options under their name.
 
     Raises:
-        EC2Error: ``InvalidParameterValue``; ``UnsupportedOperation`` for what
-            the metadata service cannot do.
+        EC2Error: ``InvalidParameterValue``.
     """
     given = {name: request[name] for name in METADATA_DEFAULTS if request.get(name) is not None}
     for name, value in given.items():
         if name in _WORDS and value not in _WORDS[name]:
             raise invalid_value(name, value)
-        if name in _LACKING and value == _LACKING[name][0]:
-            raise unsupported(_LACKING[name][1])
     hops = given.get("HttpPutResponseHopLimit", 1)
     if not 1 <= hops <= _MOST_HOPS:
         raise invalid_value("HttpPutResponseHopLimit", hops, f"It must be 1 to {_MOST_HOPS}.")
@@ -74,3 +69,25 @@ def check_metadata_options(
     kept = {name: value for name, value in kept.items() if value != METADATA_DEFAULTS[name]}
     made = {name: value for name, value in (base or {}).items() if name != METADATA}
     return {**made, METADATA: kept} if kept else made
+
+
+def check_shown_tags(options: Mapping[str, Any], keys: Iterable[str]) -> None:
+    """Tags that an instance's metadata shows must have keys that can be names in a path.
+
+    Args:
+        options: the instance's metadata options.
+        keys: the keys that it would have.
+
+    Raises:
+        EC2Error: ``InvalidParameterValue``, in AWS's words.
+    """
+    if options.get("InstanceMetadataTags") != "enabled":
+        return
+    for key in keys:
+        if not re.fullmatch(TAG_KEY, key):
+            raise EC2Error(
+                "InvalidParameterValue",
+                f"'{key[:255]}' is not a valid tag key. Tag keys must match pattern "
+                "([0-9a-zA-Z\\-_+=,.@:]{1,255}), and must not be a reserved name "
+                "('.', '..', '_index')",
+            )

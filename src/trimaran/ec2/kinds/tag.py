@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+from sqlalchemy.orm import Session
 
 from trimaran.db.queries import ec2 as queries
 from trimaran.db.queries import ec2_tags as tag_queries
@@ -11,6 +13,7 @@ from trimaran.db.queries.ec2_tags import Tag
 from trimaran.ec2 import ids
 from trimaran.ec2.context import Context
 from trimaran.ec2.kinds import key_pair, network_acl, security_group_kind
+from trimaran.ec2.kinds.item_options import check_shown_tags, metadata_options
 from trimaran.ec2.kinds.security_group_rule import missing_rules
 from trimaran.ec2.kinds.tag_rules import check_tags, resource_type
 from trimaran.ec2.protocol import filters, paging
@@ -58,9 +61,16 @@ def create_tags(ctx: Context, request: Request) -> dict[str, Any]:
         absent = set(checked) - {item.id for item in found}
         if absent:
             raise ids.missing_ids(absent)
+        for item in found:
+            check_shown_tags(metadata_options(item.data), tags)
     ctx.commit_point()
     rows = [Tag(item_id, key, value) for item_id in item_ids for key, value in tags.items()]
-    ctx.db.write(lambda s: tag_queries.set_tags(s, ctx.project_id, rows))
+
+    def write(session: Session) -> None:
+        tag_queries.set_tags(session, ctx.project_id, rows)
+        queries.touch_items(session, ctx.project_id, _instances(item_ids))
+
+    ctx.db.write(write)
     return {}
 
 
@@ -78,7 +88,12 @@ def delete_tags(ctx: Context, request: Request) -> dict[str, Any]:
     texts = [text for pair in pairs or () for text in pair if text is not None]
     if any("\0" in text for text in texts):
         return {}  # no tag holds it
-    ctx.db.write(lambda s: tag_queries.delete_tags(s, ctx.project_id, item_ids, pairs))
+
+    def write(session: Session) -> None:
+        tag_queries.delete_tags(session, ctx.project_id, item_ids, pairs)
+        queries.touch_items(session, ctx.project_id, _instances(item_ids))
+
+    ctx.db.write(write)
     return {}
 
 
@@ -100,6 +115,11 @@ def describe_tags(ctx: Context, request: Request) -> dict[str, Any]:
             rows.append(row)
     rows, token = page.slice(rows, key=lambda row: (row["Key"], row["ResourceId"]))
     return {"Tags": rows, "NextToken": token}
+
+
+def _instances(item_ids: Sequence[str]) -> list[str]:
+    """Those whose tags their guests may see, so that the metadata service reads them anew."""
+    return [item_id for item_id in item_ids if ids.kind_of(item_id) == "i"]
 
 
 def _resources(request: Request) -> list[str]:

@@ -1,12 +1,13 @@
 """The metadata service as an ASGI application.
 
 Any method is answered like GET (spec ec2.md 6.2), but for the PUT of a session
-token, which is not offered: 404 makes guests fall back to plain requests,
-where anything else would make them give up (6.5).
+token.  What is known needs neither database nor cloud and is answered on the
+event loop; everything else goes to a thread.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from fastapi import FastAPI
@@ -17,9 +18,12 @@ from starlette.types import Receive, Scope, Send
 
 from trimaran import __version__, web
 from trimaran.ec2 import parts
-from trimaran.ec2.metadata import tree
-from trimaran.ec2.metadata.caller import caller_of
+from trimaran.ec2.metadata import nova, tree
+from trimaran.ec2.metadata.admission import TTL_HEADER, Admission
+from trimaran.ec2.metadata.caller import Caller, Provider, caller_of
 from trimaran.ec2.metadata.lookup import Lookup
+from trimaran.ec2.metadata.providers import Providers
+from trimaran.ec2.metadata.tokens import Tokens
 from trimaran.ec2.routing import Everything
 from trimaran.errors import NotFound, TrimaranError
 
@@ -27,45 +31,113 @@ if TYPE_CHECKING:
     from oslo_config import cfg
 
 _PLAIN = "text/plain; charset=utf-8"
+_TOKEN = ["api", "token"]
+
+
+@dataclass(frozen=True)
+class Desk:
+    """What answers.
+
+    Attributes:
+        secret: ``metadata_proxy_shared_secret``.
+        lookup: finds what is known of the server that asks.
+        providers: finds servers that NSX names.
+        admission: the options and tokens.
+        nova: passes ``/openstack`` on.
+    """
+
+    secret: str
+    lookup: Lookup
+    providers: Providers
+    admission: Admission
+    nova: nova.NovaMetadata
+
+    def at_once(self, request: Request, steps: list[str]) -> Response | None:
+        """The answer to a request, unless something has to be asked for.
+
+        Raises:
+            TrimaranError: what `answer` raises as well.
+        """
+        if not steps:
+            return _plain(tree.versions())
+        if steps[0] == nova.PREFIX or steps[1:2] == ["api"]:
+            return None
+        who = self._who(request, steps)
+        caller = self.providers.at_hand(who) if isinstance(who, Provider) else who
+        facts = self.lookup.at_hand(caller) if caller else None
+        if caller is None or facts is None:
+            return None
+        self.admission.check(caller, facts.options, request.headers)
+        try:
+            return _plain(tree.look_up(facts.tree(steps[0]), steps[1:], wait=False))
+        except tree.NotAtHand:
+            return None
+
+    def answer(self, request: Request, steps: list[str], body: bytes) -> Response:
+        """The answer to a request.
+
+        Args:
+            request: method, query and headers.
+            steps: the names in its path, at least one.
+            body: for Nova.
+
+        Raises:
+            BadRequest, Forbidden: the proxy's headers (see ``caller``).
+            Unauthenticated, Forbidden: see ``admission``.
+            NotFound: no such path, or no such server in the project.
+            Unavailable: a part does not answer.
+        """
+        who = self._who(request, steps)
+        caller = self.providers.caller(who) if isinstance(who, Provider) else who
+        version, *rest = steps
+        if version == nova.PREFIX:
+            self.admission.check(caller, self.lookup.options(caller), request.headers)
+            query = request.scope["query_string"]
+            content, kind = self.nova.ask(caller, request.method, steps, query, body)
+            return Response(content, headers={"content-type": kind})
+        if rest[:1] == ["api"]:
+            return self._token(caller, request, steps)
+        facts = self.lookup.facts(caller)
+        self.admission.check(caller, facts.options, request.headers)
+        return _plain(tree.look_up(facts.tree(version), rest))
+
+    def _who(self, request: Request, steps: list[str]) -> Caller | Provider:
+        if steps[0] != nova.PREFIX and not tree.is_version(steps[0]):
+            raise NotFound()
+        return caller_of(request.headers, self.secret)
+
+    def _token(self, caller: Caller, request: Request, steps: list[str]) -> Response:
+        if steps != [tree.LATEST, *_TOKEN]:
+            raise NotFound()
+        if request.method != "PUT":
+            return Response(status_code=405, headers={"allow": "PUT", "content-type": _PLAIN})
+        options = self.lookup.options(caller)
+        token, seconds = self.admission.token(caller, options, request.headers)
+        response = _plain(token)
+        response.headers[TTL_HEADER] = str(seconds)
+        return response
 
 
 class Endpoint:
-    """Answers paths.
+    """The application around the desk."""
 
-    Args:
-        lookup: finds what is known of the server that asks.
-        secret: ``metadata_proxy_shared_secret``.
-    """
-
-    def __init__(self, lookup: Lookup, secret: str) -> None:
-        self._lookup = lookup
-        self._secret = secret
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
-        web.name_operation(scope, "metadata")
-        found = await run_in_threadpool(self.answer, request)
-        response = Response(found, headers={"content-type": _PLAIN})
+        steps = tree.steps_of(scope["path"])
+        passed_on = steps[:1] == [nova.PREFIX]
+        web.name_operation(scope, nova.PREFIX if passed_on else "metadata")
+        response = self._desk.at_once(request, steps)
+        if response is None:
+            body = await request.body() if passed_on else b""
+            response = await run_in_threadpool(self._desk.answer, request, steps, body)
         await response(scope, receive, send)
 
-    def answer(self, request: Request) -> tree.Leaf:
-        """The text at the request's path.
 
-        Raises:
-            BadRequest, Forbidden: the agent's headers (see ``caller``).
-            NotFound: no such path, or no such server in the project.
-        """
-        steps = tree.steps_of(request.scope["path"])
-        if not steps:
-            return tree.versions()
-        version, *rest = steps
-        if not tree.is_version(version):
-            raise NotFound()
-        if rest[:1] == ["api"]:
-            raise NotFound()
-        caller = caller_of(request.headers, self._secret)
-        facts = self._lookup.facts(caller, web.request_id())
-        return tree.look_up(tree.tree(facts, version), rest)
+def _plain(text: tree.Leaf) -> Response:
+    return Response(text, headers={"content-type": _PLAIN})
 
 
 def render_error(error: TrimaranError, request: Request) -> Response:
@@ -80,6 +152,14 @@ def build(conf: cfg.ConfigOpts) -> FastAPI:
         ConfigError: the configuration cannot be used.
     """
     made = parts.assemble(conf)
+    secret = conf.metadata.metadata_proxy_shared_secret
+    desk = Desk(
+        secret=secret,
+        lookup=Lookup(made),
+        providers=Providers(made.cloud, conf.metadata.cache_expiration),
+        admission=Admission(Tokens(secret)),
+        nova=nova.NovaMetadata(conf, made.own),
+    )
     app = web.create_app(
         "ec2-metadata",
         own=made.own,
@@ -87,9 +167,8 @@ def build(conf: cfg.ConfigOpts) -> FastAPI:
         version=__version__,
         render_error=render_error,
         probes={"database": made.db.ping, "identity": made.identity.ping},
-        stop=(made.close,),
+        stop=(desk.nova.close, made.close),
         request_id_header="X-Request-Id",
     )
-    endpoint = Endpoint(Lookup(made), conf.metadata.metadata_proxy_shared_secret)
-    app.router.routes.append(Everything(endpoint))
+    app.router.routes.append(Everything(Endpoint(desk)))
     return app

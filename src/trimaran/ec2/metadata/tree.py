@@ -1,4 +1,4 @@
-"""The tree of texts: what it holds for an instance, by version, and how a path is answered.
+"""The tree of texts: its nodes, how a path is answered, and what each version holds.
 
 A directory lists only names that answer, because cloud-init reads every name
 it is shown and gives up on the first 404 (spec ec2.md 6.3, 6.5).
@@ -6,53 +6,79 @@ it is shown and gives up on the first 404 (spec ec2.md 6.3, 6.5).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from trimaran.ec2.metadata.later import Later
 from trimaran.errors import NotFound
 
 Leaf = str | bytes
-Node = Leaf | Sequence[str] | Mapping[str, Any]
-
-# Which names of meta-data each version added (spec 6.2).
-_ADDED: Mapping[str, frozenset[str]] = {
-    "1.0": frozenset(
-        {
-            "ami-id", "ami-launch-index", "ami-manifest-path", "hostname", "instance-id",
-            "local-ipv4", "public-keys", "reservation-id", "security-groups",
-        }
-    ),
-    "2007-01-19": frozenset({"local-hostname", "public-hostname", "public-ipv4"}),
-    "2007-03-01": frozenset({"product-codes"}),
-    "2007-08-29": frozenset({"instance-type"}),
-    "2007-10-10": frozenset({"ancestor-ami-ids", "ramdisk-id"}),
-    "2007-12-15": frozenset({"block-device-mapping"}),
-    "2008-02-01": frozenset({"kernel-id", "placement"}),
-    "2008-09-01": frozenset({"instance-action"}),
-    "2009-04-04": frozenset(),
-}  # fmt: skip
-VERSIONS = tuple(_ADDED)
 LATEST = "latest"
+
+#: The versions, oldest first.  The last three are those that cloud-init looks for.
+VERSIONS = (
+    "1.0",
+    "2007-01-19",
+    "2007-03-01",
+    "2007-08-29",
+    "2007-10-10",
+    "2007-12-15",
+    "2008-02-01",
+    "2008-09-01",
+    "2009-04-04",
+    "2016-09-02",
+    "2018-09-24",
+    "2021-03-23",
+)
+_INDEX = {version: index for index, version in enumerate(VERSIONS)} | {LATEST: len(VERSIONS) - 1}
+
+# What each version added (spec 6.2, 6.5); what is not named here came with its directory.
+_ADDED: Mapping[str, tuple[str, ...]] = {
+    "1.0": (
+        "meta-data", "user-data", "meta-data/ami-id", "meta-data/ami-launch-index",
+        "meta-data/ami-manifest-path", "meta-data/hostname", "meta-data/instance-id",
+        "meta-data/local-ipv4", "meta-data/public-keys", "meta-data/reservation-id",
+        "meta-data/security-groups",
+    ),
+    "2007-01-19": (
+        "meta-data/local-hostname", "meta-data/public-hostname", "meta-data/public-ipv4",
+    ),
+    "2007-03-01": ("meta-data/product-codes",),
+    "2007-08-29": ("meta-data/instance-type",),
+    "2007-10-10": ("meta-data/ancestor-ami-ids", "meta-data/ramdisk-id"),
+    "2007-12-15": ("meta-data/block-device-mapping",),
+    "2008-02-01": ("meta-data/kernel-id", "meta-data/placement"),
+    "2008-09-01": ("meta-data/instance-action",),
+    "2016-09-02": ("dynamic", "meta-data/mac", "meta-data/network", "meta-data/services"),
+    "2021-03-23": (
+        "meta-data/instance-life-cycle", "meta-data/placement/availability-zone-id",
+        "meta-data/placement/region", "meta-data/tags",
+    ),
+}  # fmt: skip
+_SINCE = {path: _INDEX[version] for version, paths in _ADDED.items() for path in paths}
+
+
+class NotAtHand(Exception):
+    """The answer has to be asked for, and the caller cannot wait."""
 
 
 @dataclass(frozen=True)
-class Facts:
-    """What is known about the instance that asks.
+class Deferred:
+    """A node that is made of something asked for later.
 
     Attributes:
-        instance: as DescribeInstances shows it, in boto3's names.
-        reservation_id: its reservation.
-        address: the address that it asked from.
-        user_data: as the guest gave it, None when there is none.
-        keys: public keys by name; None for a key that Nova has no more.
+        later: what it is made of.
+        make: makes it.
+        is_directory: how it is listed; known without asking.
     """
 
-    instance: Mapping[str, Any]
-    reservation_id: str
-    address: str = ""
-    user_data: bytes | None = None
-    keys: Mapping[str, str | None] = field(default_factory=dict)
+    later: Later[Any]
+    make: Callable[[Any], Node]
+    is_directory: bool
+
+
+Node = Leaf | Sequence[str] | Mapping[str, Any] | Deferred
 
 
 class Labelled(dict[str, Any]):
@@ -65,7 +91,7 @@ class Labelled(dict[str, Any]):
 
 def is_version(name: str) -> bool:
     """Whether a path may begin with this name."""
-    return name == LATEST or name in _ADDED
+    return name in _INDEX
 
 
 def versions() -> str:
@@ -73,80 +99,22 @@ def versions() -> str:
     return "\n".join((*VERSIONS, LATEST))
 
 
-def tree(facts: Facts, version: str) -> dict[str, Any]:
-    """The directory of one version for one instance."""
-    wanted: set[str] = set()
-    for name in VERSIONS:
-        wanted |= _ADDED[name]
-        if name == version:
-            break
-    known = _meta_data(facts)
-    made: dict[str, Any] = {
-        "meta-data": {name: node for name, node in known.items() if name in wanted}
-    }
-    if facts.user_data is not None:
-        made["user-data"] = facts.user_data
-    return made
+def cut(node: Mapping[str, Any], version: str, path: str = "") -> Mapping[str, Any]:
+    """A directory as an older version had it.
 
-
-def _meta_data(facts: Facts) -> dict[str, Any]:
-    shown = facts.instance
-    groups = [group["GroupName"] for group in _groups(shown)]
-    made: dict[str, Any] = {
-        "ami-launch-index": str(shown.get("AmiLaunchIndex", 0)),
-        "ami-manifest-path": "FIXME",
-        "ancestor-ami-ids": "",
-        "block-device-mapping": _devices(shown),
-        "hostname": shown.get("PrivateDnsName") or "",
-        "instance-action": "none",
-        "instance-id": shown["InstanceId"],
-        "instance-type": shown.get("InstanceType") or "",
-        "local-hostname": shown.get("PrivateDnsName") or "",
-        "local-ipv4": shown.get("PrivateIpAddress") or facts.address,
-        "placement": {
-            "availability-zone": (shown.get("Placement") or {}).get("AvailabilityZone") or ""
-        },
-        "product-codes": "",
-        "public-hostname": shown.get("PublicDnsName") or "",
-        "public-ipv4": shown.get("PublicIpAddress") or "",
-        "reservation-id": facts.reservation_id,
-        "security-groups": groups,
-    }
-    for name, member in (("ami-id", "ImageId"), ("kernel-id", "KernelId")):
-        if shown.get(member):
-            made[name] = shown[member]
-    if shown.get("RamdiskId"):
-        made["ramdisk-id"] = shown["RamdiskId"]
-    if facts.keys:
-        made["public-keys"] = _keys(facts.keys)
-    return made
-
-
-def _groups(shown: Mapping[str, Any]) -> Sequence[Mapping[str, str]]:
-    for interface in shown.get("NetworkInterfaces") or ():
-        if (interface.get("Attachment") or {}).get("DeviceIndex") == 0:
-            return interface.get("Groups") or ()
-    return shown.get("SecurityGroups") or ()
-
-
-def _devices(shown: Mapping[str, Any]) -> dict[str, str]:
-    root = shown.get("RootDeviceName") or ""
-    made = {"ami": root.removeprefix("/dev/"), "root": root} if root else {}
-    names = sorted(
-        mapping["DeviceName"]
-        for mapping in shown.get("BlockDeviceMappings") or ()
-        if mapping.get("DeviceName") and mapping["DeviceName"] != root
-    )
-    return made | {f"ebs{index}": name for index, name in enumerate(names)}
-
-
-def _keys(keys: Mapping[str, str | None]) -> Labelled:
-    entries: dict[str, Any] = {}
-    labels: dict[str, str] = {}
-    for index, (name, text) in enumerate(sorted(keys.items())):
-        entries[str(index)] = {} if text is None else {"openssh-key": text}
-        labels[str(index)] = f"{index}={name}"
-    return Labelled(entries, labels)
+    Args:
+        node: the newest one.
+        version: a known version.
+        path: the directory's own path, with a slash behind it unless it is the root.
+    """
+    kept = {}
+    for name, each in node.items():
+        place = path + name
+        if _SINCE.get(place, 0) > _INDEX[version]:
+            continue
+        nested = isinstance(each, Mapping) and not isinstance(each, Labelled)
+        kept[name] = cut(each, version, f"{place}/") if nested else each
+    return kept
 
 
 def steps_of(path: str) -> list[str]:
@@ -161,30 +129,48 @@ def steps_of(path: str) -> list[str]:
     return steps[1:] if steps[:1] == ["ec2"] else steps
 
 
-def look_up(node: Node, steps: Sequence[str]) -> Leaf:
+def look_up(node: Node, steps: Sequence[str], *, wait: bool = True) -> Leaf:
     """The text at a path below a node.
+
+    Args:
+        node: where to begin.
+        steps: the names on the way.
+        wait: whether what is not known yet may be asked for.
 
     Raises:
         NotFound: no such name, or a path below a text.
+        NotAtHand: something has to be asked for.
     """
     for step in steps:
-        # Labels are listed as "0=name", and older guests follow them as they are.
+        node = _made(node, wait)
         if not isinstance(node, Mapping):
             raise NotFound()
+        # Labels are listed as "0=name", and older guests follow them as they are.
         name = step.split("=", 1)[0] if isinstance(node, Labelled) else step
         if name not in node:
             raise NotFound()
         node = node[name]
-    return _text(node)
+    return _text(_made(node, wait))
 
 
-def _text(node: Node) -> Leaf:
+def _made(node: Node, wait: bool) -> Leaf | Sequence[str] | Mapping[str, Any]:
+    while isinstance(node, Deferred):
+        if not (wait or node.later.known):
+            raise NotAtHand()
+        node = node.make(node.later.get())
+    return node
+
+
+def _text(node: Leaf | Sequence[str] | Mapping[str, Any]) -> Leaf:
     if isinstance(node, str | bytes):
         return node
     if isinstance(node, Labelled):
         return "\n".join(sorted(node.labels[name] for name in node))
     if isinstance(node, Mapping):
-        return "\n".join(
-            sorted(f"{name}/" if isinstance(each, Mapping) else name for name, each in node.items())
-        )
+        return "\n".join(sorted(_listed(name, each) for name, each in node.items()))
     return "\n".join(node)
+
+
+def _listed(name: str, node: Node) -> str:
+    directory = isinstance(node, Mapping) or (isinstance(node, Deferred) and node.is_directory)
+    return f"{name}/" if directory else name
