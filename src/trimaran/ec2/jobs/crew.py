@@ -18,6 +18,8 @@ from trimaran.ec2.kinds import (
     security_group_create,
     security_group_modify,
     security_group_revoke,
+    topology,
+    topology_raze,
 )
 from trimaran.ec2.parts import Parts
 from trimaran.ec2.service_context import context_of
@@ -50,6 +52,8 @@ class Crew:
         self._add(journal.REVOKE, security_group_revoke.run)
         self._add(journal.MODIFY_RULES, security_group_modify.run)
         self._add(journal.IMAGE, image_reserve.run)
+        self._add(journal.RAZE, topology_raze.run)
+        self._add(journal.TOPOLOGY, topology.run)
         self._add(journal.CREATE_IMAGE, create_image.run, create_image.failed)
         self._add(journal.START, start.run)
         self.runner.periodic("ec2.tokens", TOKENS_EVERY, self._drop_old_tokens)

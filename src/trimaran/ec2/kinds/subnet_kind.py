@@ -6,6 +6,8 @@ The blob has upstream's ``route_table_id`` (when a table is associated) and
 
 ``stage``
     as with VPCs (see `vpc_kind`);
+``cidr_block``
+    its range, so that overlapping ones are refused before anything is made;
 ``availability_zone``
     what it was made in; networks have no zone;
 ``map_public_ip_on_launch``, ``default_for_az``, ``attributes``
@@ -34,6 +36,7 @@ from trimaran.ec2.reconcile_kind import Fate, Found, Kind, Pair, Selection, Thun
 
 PREFIX = "subnet"
 ROUTE_TABLE = "route_table_id"
+CIDR = "cidr_block"
 ZONE = "availability_zone"
 MAP_PUBLIC = "map_public_ip_on_launch"
 DEFAULT_FOR_ZONE = "default_for_az"

@@ -5,7 +5,7 @@ The item's blob has upstream's ``cidr_block``, ``is_default``, ``route_table_id`
 
 ``stage``
     ``making`` until everything of the VPC is there, ``deleting`` once it goes;
-    the journal finishes either when its process dies (`topology`);
+    the journal undoes or finishes it when its process dies (`topology_raze`);
 ``attributes``
     what ModifyVpcAttribute changed (`vpc_attribute`).
 
@@ -99,6 +99,11 @@ def being_made(item: Item) -> bool:
     return item.data.get(STAGE) == MAKING
 
 
+def is_default(item: Item) -> bool:
+    """Whether an item is its project's default VPC."""
+    return item.kind == PREFIX and bool(item.data.get(IS_DEFAULT))
+
+
 def one_vpc(ctx: Context, vpc_id: str | None, parameter: str = "VpcId") -> Item:
     """The VPC that a request names, as the database knows it.
 
@@ -147,8 +152,7 @@ def vpc_items(session: Session, project_id: str) -> list[Item]:
 
 def default_vpc_of(items: Sequence[Item]) -> Item | None:
     """The default VPC among a project's."""
-    usable_ones = [item for item in items if STAGE not in item.data]
-    return next((item for item in usable_ones if item.data.get(IS_DEFAULT)), None)
+    return next((item for item in items if is_default(item) and STAGE not in item.data), None)
 
 
 def in_use(thing: str, item_id: str) -> EC2Error:
