@@ -139,6 +139,20 @@ def test_roles_decide(client: TestClient, member: dict[str, str], admin: dict[st
     assert sum(as_admin.values()) > sum(as_member.values()) > 0
 
 
+def test_a_member_owns_the_networks_and_groups_it_would_add_to(
+    client: TestClient, member: dict[str, str]
+) -> None:
+    # Without these the front end has no "Create Network" and no "Create Rule".
+    answers = listed(client, member)
+    assert answers["neutron:create_subnet"]
+    assert answers["neutron:create_port"]
+    assert answers["neutron:create_security_group_rule"]
+    assert answers["neutron:create_floatingip_port_forwarding"]
+    # Parents that need more than their owner.
+    assert not answers["neutron:create_policy_bandwidth_limit_rule"]
+    assert not answers["neutron:create_port:binding:host_id"]
+
+
 def test_nobody_gets_a_list_without_credentials(client: TestClient) -> None:
     for answer in (client.get(POLICIES), client.post(CHECK, json={"rules": []})):
         assert answer.status_code == 401

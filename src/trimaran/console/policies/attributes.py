@@ -3,8 +3,11 @@
 The console asks about nothing in particular, so the target is the caller's own
 in every spelling that the 16 services use.  The lists are upstream's: one attribute more may turn a
 refusal into a permission, and the front end would offer what the service then
-denies.  The exception is ``is_admin_project``, without which today's Heat has
-no administrator at all (its older rules also asked for the system's scope).
+denies.  The exceptions are ``is_admin_project``, without which today's Heat has
+no administrator at all (its older rules also asked for the system's scope), and
+the owners of parents.  Today's Neutron lets a member make subnets in networks
+of its own, where the rules that upstream carries ask for the member alone:
+without the network's owner the front end has no button "Create Network".
 """
 
 from __future__ import annotations
@@ -86,7 +89,14 @@ def target(token: Token, *, enforce_new_defaults: bool) -> dict[str, Any]:
         # front end shows what follows from it (F51).
         "target.limit.project_id": project_domain,
         "target.limit.project.domain_id": project_domain,
+        "network:project_id": project,
+        "network:tenant_id": project,
+        "ext_parent:project_id": project,
+        "ext_parent:tenant_id": project,
+        "security_group:project_id": project,
+        "security_group:tenant_id": project,
         "target.container.project_id": project,
+        "target.container.creator_id": user,
         "target.secret.project_id": project,
         "target.order.project_id": project,
         "target.secret.creator_id": user,
