@@ -135,3 +135,12 @@ def test_changes_of_the_catalog_are_told() -> None:
     diff = difference(old, new, "nginx.conf")
     assert diff.startswith("--- nginx.conf\n+++ nginx.conf (new)\n")
     assert "+            proxy_pass http://10.0.0.2:8774/;\n" in diff
+
+
+def test_a_language_is_for_browsers_that_have_none() -> None:
+    text = render(replace(SITE, language="en"), [])
+    assert '"" "lang=en; Path=/; SameSite=Lax";' in text
+    assert block(text, "= /index.html")[-1] == "add_header Set-Cookie $language;"
+    assert "cookie" not in render(SITE, []).lower()
+    with pytest.raises(ConfigError, match="language"):
+        render(replace(SITE, language='en";'), [])

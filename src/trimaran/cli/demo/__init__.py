@@ -1,8 +1,9 @@
 """``trimaran demo``: the main job on the embedded default, and a tour of it.
 
 The demo brings the sandbox cloud up, starts ``trimaran serve all`` in front of
-it, and runs real clients against the three services, printing each command and
-its answer.  Everything it writes is below one directory.
+it and nginx with the console's front end in front of both, and runs real
+clients against the three services, printing each command and its answer.
+Everything it writes is below one directory.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from pathlib import Path
 import click
 
 from trimaran.cli.demo import cloud as sandbox
-from trimaran.cli.demo import environment, settings, tour
-from trimaran.cli.demo.process import Server
+from trimaran.cli.demo import environment, frontend, settings, tour
+from trimaran.cli.demo.process import PORTS, Server
+from trimaran.cli.demo.proxy import Proxy
 
 directory = click.option(
     "--dir",
@@ -42,7 +44,9 @@ def up(where: Path, with_tour: bool) -> None:
     cloud = sandbox.up()
     places = settings.Places(where)
     settings.write(places, cloud)
+    sandbox.install("nginx-light:nginx")
     Server(places).ensure_running()
+    Proxy(places).ensure_running(frontend.find(), PORTS["console"])
     env = environment.build(places, cloud)
     environment.write(places.env, env)
     if with_tour:
@@ -55,7 +59,9 @@ def up(where: Path, with_tour: bool) -> None:
 @click.option("--keep-cloud", is_flag=True, help="Stop the services, leave the sandbox up.")
 def stop(where: Path, keep_cloud: bool) -> None:
     """Stop the services and the sandbox cloud."""
-    Server(settings.Places(where.absolute())).stop()
+    places = settings.Places(where.absolute())
+    Proxy(places).stop()
+    Server(places).stop()
     if not keep_cloud:
         sandbox.down()
 
@@ -64,8 +70,9 @@ def stop(where: Path, keep_cloud: bool) -> None:
 @directory
 def status(where: Path) -> None:
     """Say whether the demo's services run; exit 1 if not."""
-    server = Server(settings.Places(where.absolute()))
-    pid = server.pid()
-    click.echo(f"services: running, pid {pid}" if pid else "services: not running")
-    if not pid:
+    places = settings.Places(where.absolute())
+    running = {"services": Server(places).pid(), "nginx": Proxy(places).process.pid()}
+    for name, pid in running.items():
+        click.echo(f"{name}: running, pid {pid}" if pid else f"{name}: not running")
+    if not all(running.values()):
         raise SystemExit(1)

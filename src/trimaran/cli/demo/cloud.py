@@ -34,6 +34,11 @@ def up() -> dict[str, Any]:
     return described
 
 
+def install(*packages: str) -> None:
+    """Install Debian packages (``PACKAGE:PROGRAM``) whose programs are missing."""
+    _sandbox("install", *packages)
+
+
 def down() -> None:
     """Stop the sandbox; its data stays."""
     _sandbox("down")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from trimaran.cli.demo.process import PORTS
+from trimaran.cli.demo.proxy import Proxy
 from trimaran.cli.demo.settings import Places, load_secrets, private
 
 USER = "demo"
@@ -45,6 +46,7 @@ def build(places: Places, cloud: Mapping[str, Any]) -> dict[str, str]:
         "AWS_SECRET_ACCESS_KEY": keys["secret"],
         "AWS_DEFAULT_REGION": cloud["region"],
         "CONSOLE_URL": local["console"],
+        "CONSOLE_UI_URL": Proxy(places).url,
         "MAGNUM_URL": local["magnum"] + "/v1",
         "CONSOLE_SECRET_KEY": known["console"],
         "METADATA_SECRET": known["metadata"],
@@ -64,6 +66,7 @@ def summary(places: Places, env: Mapping[str, str]) -> str:
     return f"""
 Everything runs.
 
+  console        {env["CONSOLE_UI_URL"]}   (with a browser; same user and password)
   console API    {env["CONSOLE_URL"]}   (documentation: {env["CONSOLE_URL"]}/docs)
   EC2 API        {env["EC2_URL"]}
   EC2 metadata   {env["METADATA_URL"]}

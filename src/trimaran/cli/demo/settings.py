@@ -41,6 +41,10 @@ class Places:
         return self.root / "run" / "trimaran.pid"
 
     @property
+    def nginx(self) -> Path:
+        return self.root / "run" / "nginx"
+
+    @property
     def env(self) -> Path:
         return self.root / "env"
 
@@ -87,6 +91,8 @@ def console(places: Places, cloud: Mapping[str, Any], secret: str) -> str:
             "secret_key": secret,
             "log_dir": str(places.log.parent),
             "ssl_enabled": False,
+            # The demo's nginx sends it, and nobody else reaches the port.
+            "secure_proxy_addr_header": "X-Real-IP",
         },
         "openstack": {
             "keystone_url": cloud["auth_url"].rstrip("/") + "/",
@@ -95,6 +101,8 @@ def console(places: Places, cloud: Mapping[str, Any], secret: str) -> str:
             "system_project": SERVICE_PROJECT,
             "default_region": cloud["region"],
         },
+        # The login page in PyPI's wheel offers the domains.
+        "trimaran": {"anonymous_domains": True},
     }
     return yaml.safe_dump(content, sort_keys=False)
 
@@ -166,7 +174,7 @@ def write(places: Places, cloud: Mapping[str, Any]) -> None:
     """Write the three configuration files and make the demo's directories."""
     for directory in (
         places.log.parent,
-        places.pid.parent,
+        places.nginx,
         places.database.parent,
         places.magnum_sandbox,
     ):

@@ -23,9 +23,18 @@ SOCKET = "unix:/var/lib/skyline/skyline.sock"
 
 _ADDRESS = re.compile(r"[A-Za-z0-9.:*_/\[\]-]+")
 _PREFIX = re.compile(r"(/[\w.~-]+)*")
+_LANGUAGE = re.compile(r"[A-Za-z-]*")
 _PROXIED = re.compile(
     r"^\s*location (\S+) \{$(?:(?!^\s*\}$).)*?^\s*proxy_pass (\S+);$", re.M | re.S
 )
+# The front end of PyPI's wheel speaks Chinese to a browser without this cookie.
+# An empty header is not sent: who has chosen keeps the choice.
+_LANGUAGE_MAP = """
+    map $cookie_lang $language {{
+        "" "lang={}; Path=/; SameSite=Lax";
+        default "";
+    }}
+"""
 
 
 class _Template(string.Template):
@@ -47,6 +56,8 @@ class Site:
         keyfile: its key.
         run_dir: directory for the pid and nginx's temporary files; "" leaves
             them where the distribution has them.
+        language: what the front end speaks to a browser that has not chosen;
+            "" leaves that to the front end.
     """
 
     listen: str
@@ -58,6 +69,7 @@ class Site:
     certfile: str | None = None
     keyfile: str | None = None
     run_dir: str = ""
+    language: str = ""
 
     @property
     def tls(self) -> bool:
@@ -75,6 +87,8 @@ def render(site: Site, locations: Sequence[Location]) -> str:
         raise ConfigError(f"{site.listen!r} is no address to listen on.")
     if not _PREFIX.fullmatch(site.prefix):
         raise ConfigError(f"openstack.nginx_prefix {site.prefix!r} is no path.")
+    if not _LANGUAGE.fullmatch(site.language):
+        raise ConfigError(f"{site.language!r} is no language.")
     source = resources.files("trimaran.console") / "data" / "nginx" / "nginx.conf.template"
     blocks = [*_api(site), *(_service(site.prefix, each) for each in locations)]
     return _Template(source.read_text(encoding="utf-8")).substitute(
@@ -86,6 +100,8 @@ def render(site: Site, locations: Sequence[Location]) -> str:
         upstream=_quoted(site.upstream),
         listen=f"{site.listen} ssl http2" if site.tls else site.listen,
         static=_quoted(site.static),
+        language=_LANGUAGE_MAP.format(site.language) if site.language else "",
+        cookie="            add_header Set-Cookie $language;\n" if site.language else "",
         locations="".join(f"\n{block}" for block in blocks),
     )
 

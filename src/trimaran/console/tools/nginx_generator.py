@@ -67,6 +67,12 @@ DIFFERENT, TROUBLE = 1, 2
     "[default: the distribution's]",
 )
 @click.option(
+    "--language",
+    default="",
+    help="Language of the front end for browsers that have not chosen one, as the cookie "
+    '"lang", e.g. en.  [default: the front end\'s]',
+)
+@click.option(
     "--diff",
     "only_diff",
     is_flag=True,
@@ -84,6 +90,7 @@ def nginx_generator(
     static_path: str | None,
     upstream: str,
     run_dir: str,
+    language: str,
     only_diff: bool,
 ) -> None:
     """Generate nginx's configuration from Keystone's service catalog.
@@ -108,6 +115,7 @@ def nginx_generator(
             certfile=ssl_certfile,
             keyfile=ssl_keyfile,
             run_dir=run_dir,
+            language=language,
         )
         text = nginx_config.render(site, _locations(settings))
     except common.FAILURES as error:
