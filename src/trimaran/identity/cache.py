@@ -76,6 +76,12 @@ class TokenCache:
         answer.set_result(token)
         return token
 
+    def known(self, token_id: str) -> Token | None:
+        """Returns the token if it is remembered and has not ended; never waits for Keystone."""
+        with self._lock:
+            token = self._known.get(_digest(token_id))
+        return token if token is not None and token.expires_in() > 0 else None
+
     def forget(self, token_id: str) -> None:
         """Drops a token, also one that is being asked for right now."""
         key = _digest(token_id)

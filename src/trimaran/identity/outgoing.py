@@ -8,6 +8,7 @@ its threads, so a fan-out carries them too.
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import re
 from collections.abc import Iterator, Mapping
@@ -42,14 +43,22 @@ def headers_for(*, request_id: str = "", remote_address: str = "") -> dict[str, 
     headers = {}
     if _REQUEST_ID.match(request_id):
         headers[REQUEST_ID_HEADER] = request_id
+    forwarded = _forwarded(remote_address) if remote_address else ""
+    if forwarded:
+        headers["Forwarded"] = forwarded
+    return headers
+
+
+# The same few clients and proxies come again and again.
+@functools.lru_cache(maxsize=1024)
+def _forwarded(remote_address: str) -> str:
     try:
         address = ipaddress.ip_address(remote_address)
     except ValueError:
-        return headers
+        return ""
     # RFC 7239 section 6: an IPv6 address is bracketed and quoted.
     node = str(address) if address.version == 4 else f'"[{address}]"'
-    headers["Forwarded"] = f"for={node};by={USER_AGENT}"
-    return headers
+    return f"for={node};by={USER_AGENT}"
 
 
 @contextmanager

@@ -68,6 +68,22 @@ def test_a_token_that_ended_by_the_wall_clock_is_not_used() -> None:
     assert asked.times == 2
 
 
+def test_known_is_what_is_remembered_and_has_not_ended() -> None:
+    clock = Clock()
+    cache = TokenCache(60, 10, timer=clock)
+    assert cache.known("a") is None
+    remembered = cache.get("a", lambda: token("a"))
+    assert cache.known("a") is remembered
+    object.__setattr__(remembered, "expires_at", token(seconds=-1).expires_at)
+    assert cache.known("a") is None
+    cache.get("b", lambda: token("b"))
+    clock.now += 61
+    assert cache.known("b") is None
+    cache.get("b", lambda: token("b"))
+    cache.forget("b")
+    assert cache.known("b") is None
+
+
 def test_zero_seconds_remembers_nothing() -> None:
     cache = TokenCache(0, 10)
     asked = Asked(lambda: token("a"))
