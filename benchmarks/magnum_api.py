@@ -1,6 +1,6 @@
 """What requests to the Magnum API cost, side by side with magnum 23.0.0.
 
-    python benchmarks/magnum_api.py --peer VENV [--sandbox STATE] [--clusters 1000] [--seconds 6]
+    python benchmarks/magnum_api.py --peer VENV [--sandbox STATE] [--clusters 1000] [--only REQUEST …]
 
 VENV is an environment with ``magnum==23.0.0 gunicorn PyMySQL``; without
 ``--peer`` ours is measured alone.  Both serve the same MariaDB database (made by
@@ -337,6 +337,7 @@ def main() -> None:
     parser.add_argument("--clusters", type=int, default=1000)
     parser.add_argument("--seconds", type=float, default=6.0, help="of each measurement")
     parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--only", nargs="*", metavar="REQUEST", help="show, node groups…")
     options = parser.parse_args()
     sandbox = Sandbox.read(Path(options.sandbox or ".sandbox"))
     with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
@@ -388,6 +389,8 @@ def run(
         "node groups": f"/v1/clusters/{one}/nodegroups",
         "stats": f"/v1/stats?project_id={project}",
     }
+    if options.only:
+        paths = {label: path for label, path in paths.items() if label in options.only}
     token = str(demo.get_token())
     for peer in peers:
         stack.callback(peer.stop)

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.support.magnum_api import World, world
+from tests.support.magnum_api import World, detail, world
 from trimaran.db.queries import magnum as queries
 
 QUOTA = "[quotas]\nmax_clusters_per_project = 2\n"
@@ -78,12 +78,12 @@ def test_parallel_deletes_are_one_operation(api: World) -> None:
     assert len({keywords["operation"] for _, _, keywords in api.conductor.casts}) == 1
 
 
-def walk(api: World, path: str) -> list[str]:
-    """The clusters' names, page by page."""
+def walk(api: World, path: str, plural: str = "clusters") -> list[str]:
+    """The names of a list, page by page."""
     names: list[str] = []
     while path:
         body = api.call("GET", path).json()
-        names += [row["name"] for row in body["clusters"]]
+        names += [row["name"] for row in body[plural]]
         following = urlsplit(body.get("next", ""))
         path = f"{following.path}?{following.query}" if following.path else ""
     return names
@@ -112,6 +112,41 @@ def test_pages_with_nulls(api: World) -> None:
             whole = [row["name"] for row in api.call("GET", path).json()["clusters"]]
             assert sorted(whole) == [f"c{number}" for number in range(6)]
             assert walk(api, f"{path}&limit=2") == whole
+
+
+def test_pages_of_node_groups(api: World) -> None:
+    ident = api.cluster(name="mine", cluster_template_id="ct")
+    api.cluster(name="another", cluster_template_id="ct")
+    group = {"cluster_id": ident, "project_id": "p1"}
+    for number in range(3):
+        values = {**group, "uuid": str(uuid.uuid4()), "name": f"n{number}", "role": "gpu"}
+        values |= {"max_node_count": number} if number % 2 else {}
+        api.parts.db.write(lambda session, row=values: queries.insert_nodegroup(session, row))
+    every = {"default-master", "default-worker", "n0", "n1", "n2"}
+    for cluster in (ident, ident.upper(), "mine"):
+        path = f"/v1/clusters/{cluster}/nodegroups"
+        for order in ("id&sort_dir=asc", "name&sort_dir=desc", "max_node_count&sort_dir=desc"):
+            whole = walk(api, f"{path}?sort_key={order}", "nodegroups")
+            assert set(whole) == every
+            assert walk(api, f"{path}?sort_key={order}&limit=2", "nodegroups") == whole
+        assert walk(api, f"{path}?role=gpu&limit=1", "nodegroups") == ["n0", "n1", "n2"]
+        assert walk(api, f"{path}?role=none", "nodegroups") == []
+        stranger = api.call("GET", path, "t-other")
+        assert stranger.status_code == 404
+        assert detail(stranger) == f"Cluster {cluster} could not be found."
+        assert api.call("GET", path, "t-admin").status_code == 200
+
+
+def test_a_cluster_in_full(api: World) -> None:
+    ident = api.cluster(name="full", cluster_template_id="ct", master_count=3, labels={"a": "b"})
+    by_uuid = api.call("GET", f"/v1/clusters/{ident}").json()
+    assert (by_uuid["master_count"], by_uuid["node_count"]) == (3, 1)
+    assert by_uuid["labels_added"] == {"a": "b"}
+    assert api.call("GET", "/v1/clusters/full").json() == by_uuid
+    assert api.call("GET", f"/v1/clusters/{ident}", "t-admin").json() == by_uuid
+    assert api.call("GET", f"/v1/clusters/{ident}", "t-other").status_code == 404
+    api.cluster(name="full", cluster_template_id="ct")
+    assert api.call("GET", "/v1/clusters/full").status_code == 409
 
 
 def test_text_of_any_kind(api: World) -> None:

@@ -45,7 +45,6 @@ from trimaran.db.queries.magnum_clusters import (
     update_cluster,
 )
 from trimaran.db.queries.magnum_nodegroups import (
-    columns_of_nodegroups,
     destroy_nodegroup,
     find_nodegroup,
     get_nodegroup,
@@ -68,6 +67,7 @@ from trimaran.db.queries.magnum_operations import (
     restart_operation,
 )
 from trimaran.db.queries.magnum_paging import EVERYTHING, Page, Scope, as_uuid
+from trimaran.db.queries.magnum_shown import cluster_in_full, nodegroups_of_page
 from trimaran.db.queries.magnum_templates import (
     delete_template,
     find_template,
@@ -89,12 +89,12 @@ __all__ = [
     "as_uuid",
     "beat",
     "check_cluster_quota",
+    "cluster_in_full",
     "cluster_snapshot",
     "clusters_in_operation",
     "clusters_to_poll",
     "columns_of_cluster",
     "columns_of_clusters",
-    "columns_of_nodegroups",
     "count_by_status",
     "count_clusters",
     "count_operations",
@@ -134,6 +134,7 @@ __all__ = [
     "mark_cluster_deleting",
     "node_totals",
     "nodegroups_of",
+    "nodegroups_of_page",
     "now",
     "operation_key",
     "put_keypair",

@@ -29,7 +29,7 @@ from trimaran.db.upsert import changed, insert_missing
 from trimaran.errors import Conflict, QuotaExceeded
 
 CLUSTER_RESOURCE = "Cluster"
-_SEVERAL = "Multiple clusters exist with same name. Please use the cluster uuid instead."
+SEVERAL = "Multiple clusters exist with same name. Please use the cluster uuid instead."
 IN_PROGRESS = (
     "CREATE_IN_PROGRESS",
     "UPDATE_IN_PROGRESS",
@@ -47,8 +47,18 @@ class NodeTotals:
     node_addresses: list[str] = field(default_factory=list)
     master_addresses: list[str] = field(default_factory=list)
 
+    def add(self, role: str | None, count: int | None, addresses: list[str]) -> None:
+        """Counts one node group in."""
+        if role == "master":
+            self.master_count += count or 0
+            self.master_addresses += addresses
+        else:
+            self.node_count += count or 0
+            self.node_addresses += addresses
 
-def _missing(ident: object) -> str:
+
+def missing(ident: object) -> str:
+    """What is said of a cluster that is not there."""
     return f"Cluster {ident} could not be found."
 
 
@@ -60,7 +70,7 @@ def get_cluster(session: Session, scope: Scope, ident: str) -> Cluster:
         Conflict: the name is used more than once.
     """
     query = sa.select(Cluster).where(scope.clause(Cluster))
-    return one(session, query, Cluster, ident, missing=_missing(ident), several=_SEVERAL)
+    return one(session, query, Cluster, ident, missing=missing(ident), several=SEVERAL)
 
 
 def columns_of_cluster(session: Session, scope: Scope, ident: str, *names: str) -> Sequence[Any]:
@@ -71,8 +81,8 @@ def columns_of_cluster(session: Session, scope: Scope, ident: str, *names: str) 
         Conflict: the name is used more than once.
     """
     query = sa.select(Cluster).where(scope.clause(Cluster))
-    missing = _missing(ident)
-    return columns_of_one(session, query, Cluster, ident, names, missing=missing, several=_SEVERAL)
+    absent = missing(ident)
+    return columns_of_one(session, query, Cluster, ident, names, missing=absent, several=SEVERAL)
 
 
 def find_cluster(session: Session, uuid: str, *, lock: bool = False) -> Cluster | None:
@@ -107,7 +117,7 @@ def list_clusters(
         several = isinstance(value, (list, tuple, set, frozenset))
         query = query.where(column.in_(list(value)) if several else column == value)
     page = page or Page()
-    return paged(session, query, Cluster, page, missing=_missing(page.marker))
+    return paged(session, query, Cluster, page, missing=missing(page.marker))
 
 
 def columns_of_clusters(
@@ -125,8 +135,8 @@ def columns_of_clusters(
     """
     query = sa.select(Cluster).where(scope.clause(Cluster))
     more = {"master_count": _nodes(_MASTER), "node_count": _nodes(~_MASTER)} if nodes else {}
-    missing = _missing(page.marker)
-    return paged_columns(session, query, Cluster, page, names, missing=missing, more=more)
+    absent = missing(page.marker)
+    return paged_columns(session, query, Cluster, page, names, missing=absent, more=more)
 
 
 _GROUPS = NodeGroup.__table__.columns
@@ -174,13 +184,7 @@ def node_totals(session: Session, cluster_uuids: Sequence[str]) -> dict[str, Nod
         .order_by(groups.id)
     )
     for cluster, role, count, addresses in session.execute(query):
-        entry = totals[cluster]
-        if role == "master":
-            entry.master_count += count or 0
-            entry.master_addresses += addresses
-        else:
-            entry.node_count += count or 0
-            entry.node_addresses += addresses
+        totals[cluster].add(role, count, addresses)
     return totals
 
 
@@ -398,6 +402,7 @@ def clusters_to_poll(session: Session) -> list[Cluster]:
 __all__ = [
     "EVERYTHING",
     "IN_PROGRESS",
+    "SEVERAL",
     "NodeTotals",
     "Page",
     "Scope",
@@ -417,6 +422,7 @@ __all__ = [
     "insert_cluster",
     "list_clusters",
     "mark_cluster_deleting",
+    "missing",
     "node_totals",
     "reserve_cluster_quota",
     "update_cluster",

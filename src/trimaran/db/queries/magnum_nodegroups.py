@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import sqlalchemy as sa
@@ -10,7 +10,8 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from trimaran.db.models.magnum import NodeGroup, utcnow
-from trimaran.db.queries.magnum_paging import Page, one, paged, paged_columns
+from trimaran.db.queries import magnum_paging
+from trimaran.db.queries.magnum_paging import Page, one, paged
 from trimaran.db.upsert import changed
 from trimaran.errors import Conflict
 
@@ -39,26 +40,30 @@ def get_nodegroup(session: Session, cluster_uuid: str, ident: str) -> NodeGroup:
     )
 
 
+def _listed(cluster_uuid: str, role: str | None) -> sa.Select[Any]:
+    query = sa.select(NodeGroup).where(NodeGroup.cluster_id == cluster_uuid)
+    return query if role is None else query.where(NodeGroup.role == role)
+
+
 def list_nodegroups(
     session: Session, cluster_uuid: str, page: Page | None = None, role: str | None = None
 ) -> list[NodeGroup]:
     """Lists node groups of a cluster, those of one role when it is given."""
-    query = sa.select(NodeGroup).where(NodeGroup.cluster_id == cluster_uuid)
-    if role is not None:
-        query = query.where(NodeGroup.role == role)
     page = page or Page()
+    query = _listed(cluster_uuid, role)
     return paged(session, query, NodeGroup, page, missing=_missing(page.marker))
 
 
-def columns_of_nodegroups(
-    session: Session, cluster_uuid: str, page: Page, role: str | None, names: Sequence[str]
-) -> list[dict[str, Any]]:
-    """As :func:`list_nodegroups`, but with some of their columns only."""
-    query = sa.select(NodeGroup).where(NodeGroup.cluster_id == cluster_uuid)
-    if role is not None:
-        query = query.where(NodeGroup.role == role)
-    missing = _missing(page.marker)
-    return paged_columns(session, query, NodeGroup, page, names, missing=missing)
+def after_marker(
+    session: Session, cluster_uuid: str, role: str | None, page: Page
+) -> sa.ColumnElement[bool]:
+    """Returns the condition for the node groups that come after the page's marker.
+
+    Raises:
+        NotFound: the marker is unknown.
+    """
+    query = _listed(cluster_uuid, role)
+    return magnum_paging.after_marker(session, query, NodeGroup, page, _missing(page.marker))
 
 
 def nodegroups_of(

@@ -47,13 +47,23 @@ class Scope:
     all_projects: bool = False
     is_admin: bool = False
 
+    @property
+    def column(self) -> str | None:
+        """The column that tells whose a row is; None: everybody's are seen."""
+        if self.all_projects:
+            return None
+        return "project_id" if self.project_id else "user_id"
+
+    @property
+    def owner(self) -> str | None:
+        """The value that :attr:`column` has in the rows that are seen."""
+        return self.project_id or self.user_id
+
     def clause(self, model: Any) -> sa.ColumnElement[bool]:
         """Returns the WHERE condition that this scope puts on a table."""
-        if self.all_projects:
+        if self.column is None:
             return sa.true()
-        if self.project_id:
-            return sa.ColumnElement.__eq__(model.project_id, self.project_id)
-        return sa.ColumnElement.__eq__(model.user_id, self.user_id)
+        return sa.ColumnElement.__eq__(getattr(model, self.column), self.owner)
 
 
 #: conductors and periodic work see every row
@@ -217,21 +227,54 @@ def paged_columns(
 def _cut(
     session: Session, query: sa.Select[Any], model: Model[M], page: Page, missing: str
 ) -> sa.Select[Any]:
-    columns: Any = model
-    if page.sort_key not in model.__table__.columns:
-        raise BadRequest(f'The sort_key value "{page.sort_key}" is an invalid field for sorting')
-    key = getattr(columns, page.sort_key)
-    descending = page.sort_dir == "desc"
+    whole = query
+    query = ordered(query, model, page.sort_key, page.sort_dir)
     if page.marker is not None:
-        by = columns.id if model is models.Quota else columns.uuid
-        marker = session.scalars(query.where(by == page.marker)).first()
-        if marker is None:
-            raise NotFound(missing)
-        query = query.where(_after(columns, key, marker, page.sort_key, descending))
-    first = sa.case((key.is_(None), 0), else_=1)
-    order = [columns.id] if page.sort_key == "id" else [first, key, columns.id]
-    query = query.order_by(*(item.desc() if descending else item.asc() for item in order))
+        query = query.where(after_marker(session, whole, model, page, missing))
     return query if page.limit is None else query.limit(page.limit)
+
+
+def ordered(query: sa.Select[Any], model: Model[M], sort_key: str, sort_dir: str) -> sa.Select[Any]:
+    """Sorts a listing.
+
+    Raises:
+        BadRequest: ``sort_key`` is no column of the table.
+    """
+    key, identity = _sort_column(model, sort_key), _sort_column(model, "id")
+    first = sa.case((key.is_(None), 0), else_=1)
+    order = [identity] if sort_key == "id" else [first, key, identity]
+    return query.order_by(*(item.desc() if sort_dir == "desc" else item.asc() for item in order))
+
+
+def after_marker(
+    session: Session, query: sa.Select[Any], model: Model[M], page: Page, missing: str
+) -> sa.ColumnElement[bool]:
+    """Returns the condition for what comes after the page's marker.
+
+    Args:
+        session: the unit of work.
+        query: the whole listing.
+        model: the table's class.
+        page: with a marker.
+        missing: text when the marker does not exist.
+
+    Raises:
+        BadRequest: ``sort_key`` is no column of the table.
+        NotFound: the marker is unknown.
+    """
+    columns: Any = model
+    key = _sort_column(model, page.sort_key)
+    by = columns.id if model is models.Quota else columns.uuid
+    marker = session.scalars(query.where(by == page.marker)).first()
+    if marker is None:
+        raise NotFound(missing)
+    return _after(columns, key, marker, page.sort_key, page.sort_dir == "desc")
+
+
+def _sort_column(model: Model[M], name: str) -> Any:
+    if name not in model.__table__.columns:
+        raise BadRequest(f'The sort_key value "{name}" is an invalid field for sorting')
+    return getattr(model, name)
 
 
 def _after(

@@ -31,14 +31,19 @@ class Call:
         parts: what the process holds.
         context: the caller.
         version: the microversion asked for.
-        app_url: base of links.
+        request: the request itself.
     """
 
-    def __init__(self, parts: Parts, context: Context, version: Version, app_url: str) -> None:
+    def __init__(self, parts: Parts, context: Context, version: Version, request: Request) -> None:
         self.parts = parts
         self.context = context
         self.version = version
-        self.app_url = app_url
+        self._request = request
+
+    @cached_property
+    def app_url(self) -> str:
+        """Base of links."""
+        return links.base(self._request)
 
     @cached_property
     def is_admin(self) -> bool:
@@ -109,7 +114,7 @@ async def _call(request: Request) -> Call:
         parts,
         request.state.context,
         request.state.version,
-        links.base(request),
+        request,
     )
 
 

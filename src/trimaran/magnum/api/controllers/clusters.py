@@ -90,15 +90,15 @@ def get_one(call: Authenticated, cluster_ident: Ident) -> Response:
     """Show a cluster."""
     scope = call.authorize_all_projects("cluster:get_one_all_projects")
 
-    def load(session: Session) -> tuple[Row, dict[str, Any]]:
-        row = queries.get_cluster(session, scope, cluster_ident)
-        (shown,) = _full(session, call, [row.as_dict()])
-        if row.status in schema.FAILED:
-            shown["faults"] = schema.faults(queries.nodegroups_of(session, row.uuid))
+    def load(session: Session) -> tuple[dict[str, Any], dict[str, Any]]:
+        row, nodes, labels = queries.cluster_in_full(session, scope, cluster_ident)
+        shown = schema.full(row, nodes, labels, call.app_url, call.version)
+        if row["status"] in schema.FAILED:
+            shown["faults"] = schema.faults(queries.nodegroups_of(session, row["uuid"]))
         return row, shown
 
     row, shown = call.parts.db.read(load)
-    call.authorize("cluster:get", row.as_dict())
+    call.authorize("cluster:get", row)
     return Json(shown)
 
 

@@ -70,12 +70,12 @@ def get_all(
     call.authorize("nodegroup:get_all")
     scope = call.authorize_all_projects("nodegroup:get_all_all_projects")
 
-    def load(session: Session) -> tuple[str, list[dict[str, Any]]]:
-        (uuid,) = queries.columns_of_cluster(session, scope, cluster_id, "uuid")
-        rows = queries.columns_of_nodegroups(session, uuid, page, role or None, schema.SUMMARY)
-        return uuid, [schema.summary(row) for row in rows]
-
-    uuid, shown = call.parts.db.read(load)
+    uuid, rows = call.parts.db.read(
+        lambda session: queries.nodegroups_of_page(
+            session, scope, cluster_id, page, role or None, schema.SUMMARY
+        )
+    )
+    shown = [schema.summary(row) for row in rows]
     # The role goes along, or page 2 would show all roles (F-45).
     resource = f"clusters/{uuid}/nodegroups"
     return Json(listing.body(call, "nodegroups", resource, shown, page, role=role))
