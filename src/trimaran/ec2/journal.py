@@ -26,6 +26,8 @@ CALLS = 4
 # Kinds of jobs.
 LAUNCH = "ec2.launch"
 RESIZE = "ec2.resize"
+#: Interfaces and addresses that go with instances (see instance_end).
+END = "ec2.end"
 #: A security group is being made (`kinds.security_group_create`).
 GROUP = "ec2.group"
 #: Rules are being deleted, or take over from others (`kinds.security_group_rule_jobs`).

@@ -17,7 +17,6 @@ from trimaran.cloud import Cloud
 from trimaran.db import Database
 from trimaran.db.models import work as states
 from trimaran.db.queries import ec2 as queries
-from trimaran.db.queries.ec2 import NewItem
 from trimaran.ec2 import ids, journal
 from trimaran.ec2.kinds import instance_resize
 from trimaran.ec2.kinds.image import describe_images
@@ -136,7 +135,7 @@ def test_user_data_that_is_not_there_is_an_empty_element(
     assert _attribute(me, instance, "userData") == {"UserData": {}}
 
 
-def test_what_is_asked_of_the_one_interface(me: Caller, instance: str) -> None:
+def test_outside_a_vpc_there_is_no_interface_to_ask_about(me: Caller, instance: str) -> None:
     asked = {"InstanceId": instance, "Attribute": "sourceDestCheck"}
     assert _refused(me, describe_instance_attribute, **asked) == "InvalidParameterCombination"
     assert _refused(me, reset_instance_attribute, **asked) == "InvalidParameterCombination"
@@ -144,28 +143,6 @@ def test_what_is_asked_of_the_one_interface(me: Caller, instance: str) -> None:
     assert _refused(me, modify_instance_attribute, **change) == "InvalidParameterCombination"
     groups = {"InstanceId": instance, "Groups": ["sg-0"]}
     assert _refused(me, modify_instance_attribute, **groups) == "InvalidParameterCombination"
-
-    def plug(number: int) -> None:
-        new = NewItem(
-            "eni",
-            None,
-            MINE,
-            {"instance_id": instance, "source_dest_check": False, "device_index": number},
-        )
-        me.db.write(lambda s: queries.add_items(s, [new], ids.mint))
-
-    plug(0)
-    shown = _attribute(me, instance, "sourceDestCheck")
-    assert shown == {"SourceDestCheck": {"Value": False}}
-    plug(1)
-    for action, request in (
-        (describe_instance_attribute, asked),
-        (describe_instance_attribute, {**asked, "Attribute": "groupSet"}),
-        (reset_instance_attribute, asked),
-        (modify_instance_attribute, change),
-        (modify_instance_attribute, groups),
-    ):
-        assert _refused(me, action, **request) == "InvalidInstanceID"
 
 
 @pytest.mark.parametrize("action", [describe_instance_attribute, modify_instance_attribute])

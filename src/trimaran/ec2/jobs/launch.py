@@ -2,8 +2,8 @@
 
 It looks which of the launch's servers Nova has, decides the launch as its own
 process would have (`kinds.launch_settle`), deletes the servers of one that
-failed, and gives the volumes that Nova made their tags.  All of it may be done
-twice.
+failed with what was plugged into them, and gives the volumes that Nova made
+their tags.  All of it may be done twice.
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+from sqlalchemy.orm import Session
+
 from trimaran import work
 from trimaran.db.queries import ec2_tags as tag_queries
 from trimaran.db.queries.ec2_tags import Tag
 from trimaran.ec2.context import Context
 from trimaran.ec2.kinds import instance_states as states
+from trimaran.ec2.kinds import launch_interfaces
 from trimaran.ec2.kinds.instance_kind import attached_volumes, hint
 from trimaran.ec2.kinds.instance_launch import delete_servers
 from trimaran.ec2.kinds.launch_settle import Conclusion, Launch, conclude
@@ -37,11 +40,19 @@ def run(ctx: Context, job: work.JobRun) -> None:
     servers = _servers(ctx)
     known: dict[str, str | None] = dict.fromkeys(launch.item_ids, "")
     known |= {item_id: row["id"] for item_id, row in servers.items() if item_id in known}
-    made = conclude(ctx, launch, known, job.commit)
+
+    def also(session: Session, made: Conclusion) -> bool:
+        launch_interfaces.settle(session, ctx, launch, made)
+        return False  # the job ends when this run does
+
+    made = conclude(ctx, launch, known, job.commit, also=also)
     if made.doomed:
         LOG.warning("Undoing %s of launch %s", len(made.doomed), launch.reservation_id)
         if not all(delete_servers(ctx, made.doomed, ctx.admin.compute.delete_server)):
             raise work.Retry(PAUSE, "servers that Nova did not delete")
+    unplugged = launch_interfaces.to_release(launch, made)
+    if unplugged:
+        launch_interfaces.release(ctx, launch, unplugged)
     if made.success and launch.volume_tags:
         _tag_volumes(ctx, job, launch, made, servers)
 

@@ -18,8 +18,10 @@ from trimaran.db.queries import ec2 as queries
 from trimaran.ec2 import ids, journal
 from trimaran.ec2.context import Context
 from trimaran.ec2.kinds import instance_states as states
+from trimaran.ec2.kinds.instance_end import record_end
 from trimaran.ec2.kinds.instance_filters import INSTANCE
 from trimaran.ec2.kinds.instance_kind import ENDING, FACTS, STAGE, Instances
+from trimaran.ec2.kinds.instance_network import networks_of
 from trimaran.ec2.kinds.instance_view import (
     TERMINATED_BY_USER,
     Describer,
@@ -43,9 +45,12 @@ def describe_instances(ctx: Context, request: Request) -> dict[str, Any]:
     page = paging.Page(ctx.action, request, ids="InstanceIds")
     matches = filters.compile_filters(request.get("Filters"), INSTANCE)
     wanted = ids.check_ids(request.get("InstanceIds"), "instanceId", "i")
-    view = reconcile(ctx, Instances(), wanted or None)
+    seen: dict[str, Any] = gather(
+        instances=lambda: reconcile(ctx, Instances(), wanted or None),
+        networks=lambda: networks_of(ctx, wanted or None),
+    )
     rows = []
-    for instance in Describer(view).instances():
+    for instance in Describer(seen["instances"], seen["networks"]).instances():
         shown = instance.shown()
         beside = {"ReservationId": instance.reservation_id, "OwnerId": ctx.project_id}
         if not matches or matches({**shown, **beside}):
@@ -213,6 +218,7 @@ def _remember(ctx: Context, instances: Sequence[Instance]) -> None:
                 data[STAGE] = ENDING
                 _journal(session, ctx, instance)
             queries.update_item(session, ctx.project_id, item.id, data=data)
+        record_end(session, ctx, list(known))
 
     ctx.db.write(note)
 

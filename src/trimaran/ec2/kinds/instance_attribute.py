@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from trimaran.ec2.context import Context
-from trimaran.ec2.kinds.instance_network import interfaces_of, the_interface
+from trimaran.ec2.kinds.instance_network import networks_of, the_interface
 from trimaran.ec2.kinds.instance_options import one_instance
 from trimaran.ec2.kinds.instance_view import Instance
 from trimaran.ec2.kinds.item_options import NO_STOP, NO_TERMINATION
-from trimaran.ec2.protocol.errors import invalid_value, missing, unsupported
+from trimaran.ec2.kinds.network_interface_attribute import set_source_check
+from trimaran.ec2.protocol.errors import invalid_value, missing
 
 Request = Mapping[str, Any]
 
@@ -40,8 +41,9 @@ def reset_instance_attribute(ctx: Context, request: Request) -> dict[str, Any]:
     if name != "sourceDestCheck":
         raise invalid_value("Attribute", name, "Only sourceDestCheck can be reset.")
     instance = one_instance(ctx, request.get("InstanceId"))
-    the_interface(ctx, instance, name)
-    raise unsupported("Attributes of network interfaces cannot be changed by way of the instance.")
+    pair, _ = the_interface(ctx, instance.id, name)
+    set_source_check(ctx, pair, True)
+    return {}
 
 
 def _value(name: str, value: Any) -> dict[str, Any]:
@@ -70,14 +72,16 @@ def _devices(ctx: Context, instance: Instance) -> dict[str, Any]:
 
 
 def _groups(ctx: Context, instance: Instance) -> dict[str, Any]:
-    if len(interfaces_of(ctx, instance)) > 1:
-        the_interface(ctx, instance, "groupSet")
-    return {"Groups": instance.groups}
+    networks = networks_of(ctx, [instance.id])
+    if len(networks.pairs(instance.id)) > 1:
+        the_interface(ctx, instance.id, "groupSet")
+    shown = networks.shown(instance.id)
+    return {"Groups": shown[0]["Groups"] if shown else instance.groups}
 
 
 def _source_dest_check(ctx: Context, instance: Instance) -> dict[str, Any]:
-    interface = the_interface(ctx, instance, "sourceDestCheck")
-    return _value("SourceDestCheck", bool(interface.data.get("source_dest_check", True)))
+    pair, _ = the_interface(ctx, instance.id, "sourceDestCheck")
+    return _value("SourceDestCheck", bool(pair.item.data.get("source_dest_check", True)))
 
 
 _SHOW: Mapping[str, Callable[[Context, Instance], dict[str, Any]]] = {

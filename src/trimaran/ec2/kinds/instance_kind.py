@@ -23,6 +23,8 @@ from trimaran.cloud import gather
 from trimaran.db.queries.ec2 import Item, NewItem
 from trimaran.ec2 import ids
 from trimaran.ec2.context import Context
+from trimaran.ec2.kinds.network_interface_end import take_along
+from trimaran.ec2.kinds.network_interface_kind import group_rows
 from trimaran.ec2.reconcile_kind import (
     Fate,
     Found,
@@ -80,9 +82,7 @@ class Instances(Kind):
             for item in selection.waiting:
                 thunks[f"servers:{item.id}"] = as_admin(_named(ctx, item.id), service="compute")
         if self.groups:
-            thunks["groups"] = lambda: ctx.user.network.security_groups(
-                project_id=ctx.project_id, fields=["id", "name"]
-            )
+            thunks["groups"] = lambda: group_rows(ctx)
         if self.volumes and selection is None:
             thunks["volumes"] = all_volumes(ctx)
         return thunks
@@ -155,6 +155,10 @@ class Instances(Kind):
             )
             raise Unavailable(service="compute")
 
+    def gone(self, ctx: Context, items: Sequence[Item]) -> None:
+        """Their interfaces go with them, or are free."""
+        take_along(ctx, [item.id for item in items])
+
     def expired(self, ctx: Context, item: Item) -> bool:
         shown: int = ctx.conf.trimaran.terminated_instances_seconds
         return (item.dead_for or 0.0) >= shown
@@ -179,7 +183,9 @@ class Instances(Kind):
                 if image := volume_image(volume):
                     yield Reference("ami", image, own=False, alike=ids.IMAGE_PREFIXES)
         for group in listed.get("groups") or ():
-            yield Reference("sg", group["id"])
+            # The id of a VPC's default group follows from the VPC's: it is not minted here.
+            default = ids.is_id(group["name"], ["vpc"])
+            yield Reference("sg", group["id"], known_only=default)
 
     def remembered(self, item: Item) -> Iterable[Reference]:
         image = (item.data.get(FACTS) or {}).get("os_image")

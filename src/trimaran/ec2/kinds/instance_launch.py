@@ -1,15 +1,16 @@
 """RunInstances: the plan, and four steps that another process takes over when this one dies.
 
 1. *reserve*: one transaction stores the client token, the items (with their
-   final ids, the stage ``launching`` and no OpenStack id), their tags and the
-   launch's entry in the journal.
-2. *boot*: each server is created in Nova with its final name, the instance id,
-   and with the id in its metadata (a rename after the create gets lost under
-   load, spec ec2.md 11.10).  A sign of life to the journal every few servers.
+   final ids, the stage ``launching`` and no OpenStack id), those of their
+   interfaces, their tags and the launch's entry in the journal.
+2. *boot*: each server's ports are made (`launch_interfaces`), then the server
+   with its final name, the instance id, and with the id in its metadata (a
+   rename after the create gets lost under load, spec ec2.md 11.10).  A sign of
+   life to the journal every few servers.
 3. *conclude* (`launch_settle`): enough servers: their ids are stored and the
    items of those that failed are deleted.  Not enough: what has a server
    becomes ``undone``, which hides it; the rest and the token are deleted.
-4. Servers of an undone launch are deleted.
+4. Servers of an undone launch are deleted, then what was plugged into them.
 
 A process that dies in between leaves the journal's entry, upon which any other
 one does steps 3 and 4 from what Nova shows (`trimaran.ec2.jobs.launch`).  A
@@ -22,7 +23,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -34,13 +35,18 @@ from trimaran.db.queries import ec2_tokens as token_queries
 from trimaran.db.queries.ec2 import Item, NewItem
 from trimaran.ec2 import ids, journal
 from trimaran.ec2.context import Context
+from trimaran.ec2.kinds import launch_interfaces
+from trimaran.ec2.kinds import network_interface_kind as interface_kind
+from trimaran.ec2.kinds.client_token import check_token, fingerprint
 from trimaran.ec2.kinds.instance_kind import FACTS, LAUNCHING, MARK, STAGE, Instances
+from trimaran.ec2.kinds.instance_network import Networks, networks_of
 from trimaran.ec2.kinds.instance_view import Describer, reservations
-from trimaran.ec2.kinds.launch_plan import Plan, check_token, fingerprint, make_plan
-from trimaran.ec2.kinds.launch_settle import ACTION, TRIES, Launch, conclude
+from trimaran.ec2.kinds.launch_interfaces import Made, Place
+from trimaran.ec2.kinds.launch_plan import Plan, make_plan
+from trimaran.ec2.kinds.launch_settle import ACTION, TRIES, Conclusion, Launch, conclude
 from trimaran.ec2.protocol.errors import EC2Error
 from trimaran.ec2.reconcile import reconcile
-from trimaran.ec2.reconcile_kind import Pair, View
+from trimaran.ec2.reconcile_kind import Found, Pair, View
 from trimaran.errors import (
     BadRequest,
     Conflict,
@@ -74,11 +80,18 @@ class Boot:
 
 @dataclass(frozen=True)
 class Reserved:
-    """A launch that is on record."""
+    """A launch that is on record.
+
+    Attributes:
+        places: what each instance is plugged into, by instance id.
+        made: what Neutron has made for it so far.
+    """
 
     launch: Launch
     items: list[Item]
     job_id: str
+    places: Mapping[str, Sequence[Place]] = field(default_factory=dict)
+    made: Made = field(default_factory=Made)
 
 
 def run_instances(ctx: Context, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,7 +108,7 @@ def run_instances(ctx: Context, request: Mapping[str, Any]) -> dict[str, Any]:
         return _replay(ctx, reserved, plan.fingerprint)
     boots = _boot(ctx, plan, reserved)
     items = _settle(ctx, reserved, boots)
-    return _answer(ctx, plan, reserved.launch.reservation_id, items)
+    return _answer(ctx, plan, reserved, items)
 
 
 def _replay(ctx: Context, known: token_queries.ClientToken, asked: str) -> dict[str, Any]:
@@ -117,7 +130,8 @@ def _replay(ctx: Context, known: token_queries.ClientToken, asked: str) -> dict[
     shown: list[tuple[str, dict[str, Any]]] = []
     if mine:
         view = reconcile(ctx, kind, mine)
-        shown = [(each.reservation_id, each.shown()) for each in Describer(view).instances()]
+        describer = Describer(view, networks_of(ctx, mine))
+        shown = [(each.reservation_id, each.shown()) for each in describer.instances()]
     found = reservations(shown, ctx.project_id)
     empty = {"OwnerId": ctx.project_id, "Groups": [], "Instances": []}
     return found[0] if found else {"ReservationId": known.result, **empty}
@@ -129,17 +143,25 @@ def _reserve(ctx: Context, plan: Plan) -> Reserved | token_queries.ClientToken:
     for _ in range(TRIES):
         reservation_id = ids.mint_reservation()
         new = [_new_item(ctx, plan, reservation_id, index) for index in range(plan.most)]
+        places = {item.id: launch_interfaces.places(plan.network) for item in new if plan.network}
         launch = Launch(
             reservation_id,
             [item.id for item in new],
             plan.least,
             token=plan.token,
             volume_tags=plan.volume_tags,
+            plugged={i: _made_ids(mine) for i, mine in places.items()},
+            borrowed={i: lent for i, mine in places.items() if (lent := _lent_ids(mine))},
         )
 
         def store(
-            session: Session, new: list[NewItem] = new, launch: Launch = launch
+            session: Session,
+            new: list[NewItem] = new,
+            launch: Launch = launch,
+            places: Mapping[str, Sequence[Place]] = places,
         ) -> Reserved | token_queries.ClientToken:
+            if plan.network is not None:
+                launch_interfaces.hold(session, ctx, plan.network)
             if plan.token:
                 taken = token_queries.take_token(
                     session,
@@ -151,6 +173,8 @@ def _reserve(ctx: Context, plan: Plan) -> Reserved | token_queries.ClientToken:
                 )
                 if taken.result != launch.reservation_id:
                     return taken
+            if plan.network is not None:
+                launch_interfaces.reserve(session, ctx, plan.network, places)
             known = queries.add_items(session, groups, ids.mint)
             shown = [
                 {"GroupName": group["name"], "GroupId": item.id}
@@ -171,7 +195,7 @@ def _reserve(ctx: Context, plan: Plan) -> Reserved | token_queries.ClientToken:
                 launch.reservation_id,
                 launch.payload(ctx.project_id),
             )
-            return Reserved(launch, items, job_id)
+            return Reserved(launch, items, job_id, places)
 
         try:
             return ctx.db.write(store)
@@ -190,12 +214,22 @@ def _new_item(ctx: Context, plan: Plan, reservation_id: str, index: int) -> NewI
     if plan.token:
         data["client_token"] = plan.token
     data.update(plan.options)
-    return NewItem("i", None, ctx.project_id, data, id=ids.mint("i"))
+    vpc_id = plan.network.vpc_id if plan.network else None
+    return NewItem("i", None, ctx.project_id, data, vpc_id, id=ids.mint("i"))
+
+
+def _made_ids(places: Sequence[Place]) -> list[str]:
+    new = [place for place in places if place.interface.existing is None]
+    return [each for place in new for each in (place.id, place.address_id) if each]
+
+
+def _lent_ids(places: Sequence[Place]) -> list[str]:
+    return [place.id for place in places if place.interface.existing is not None]
 
 
 def _with_groups(new: NewItem, groups: list[dict[str, str]]) -> NewItem:
     data = {**new.data, FACTS: {**new.data[FACTS], "groups": groups}}
-    return NewItem(new.kind, new.os_id, new.project_id, data, id=new.id)
+    return NewItem(new.kind, new.os_id, new.project_id, data, new.vpc_id, id=new.id)
 
 
 def _boot(ctx: Context, plan: Plan, reserved: Reserved) -> list[Boot]:
@@ -207,7 +241,7 @@ def _boot(ctx: Context, plan: Plan, reserved: Reserved) -> list[Boot]:
     """
 
     def bound(item: Item) -> Callable[[], Boot]:
-        return lambda: _boot_one(ctx, plan, item)
+        return lambda: _boot_one(ctx, plan, reserved, item)
 
     items = reserved.items
     boots: list[Boot] = []
@@ -226,8 +260,15 @@ def _boot(ctx: Context, plan: Plan, reserved: Reserved) -> list[Boot]:
     return boots
 
 
-def _boot_one(ctx: Context, plan: Plan, item: Item) -> Boot:
+def _boot_one(ctx: Context, plan: Plan, reserved: Reserved, item: Item) -> Boot:
     body = {**plan.server, "name": item.id, "metadata": {MARK: item.id}}
+    if plan.network is not None:
+        mine = reserved.places[item.id]
+        try:
+            body["networks"] = launch_interfaces.make(ctx, plan.network, mine, reserved.made)
+        except TrimaranError as error:
+            LOG.info("Instance %s cannot be plugged in: %s", item.id, _words(error))
+            return Boot(item, error=error)
     try:
         return Boot(item, os_id=str(ctx.user.compute.create_server(body)["id"]))
     except Unavailable as error:
@@ -272,16 +313,35 @@ def _settle(ctx: Context, reserved: Reserved, boots: Sequence[Boot]) -> list[Ite
         TrimaranError: fewer than MinCount could be launched; everything is undone.
     """
     servers = {boot.item.id: None if boot.doubtful else boot.os_id for boot in boots}
-    made = conclude(ctx, reserved.launch, servers, ctx.db.write, reserved.job_id)
+    launch = reserved.launch
+
+    def also(session: Session, made: Conclusion) -> bool:
+        launch_interfaces.settle(session, ctx, launch, made, reserved.made)
+        return bool(launch_interfaces.to_release(launch, made))
+
+    made = conclude(ctx, launch, servers, ctx.db.write, reserved.job_id, also)
     gone = all(delete_servers(ctx, made.doomed, ctx.user.compute.delete_server))
-    if gone and made.doomed and not made.left:
+    unplugged = launch_interfaces.to_release(launch, made)
+    if gone and unplugged:
+        gone = _release(ctx, launch, unplugged)
+    if gone and (made.doomed or unplugged) and not (made.left or launch.volume_tags):
         ctx.db.write(lambda s: journal.end(s, reserved.job_id))
-    elif not gone or (made.success and reserved.launch.volume_tags):
+    elif not gone or (made.success and launch.volume_tags):
         ctx.db.write(lambda s: journal.hasten(s, reserved.job_id))
     if made.success:
         return made.stay
     refused = (boot.error for boot in boots if boot.error is not None)
     raise next(refused, Unavailable(service="compute"))
+
+
+def _release(ctx: Context, launch: Launch, instance_ids: Sequence[str]) -> bool:
+    """Whether everything that was plugged into instances that are none could be deleted."""
+    try:
+        launch_interfaces.release(ctx, launch, instance_ids)
+    except TrimaranError as error:
+        LOG.error("Interfaces of a failed launch could not be deleted: %s", _words(error))
+        return False
+    return True
 
 
 def delete_servers(
@@ -306,11 +366,34 @@ def _delete(os_id: str, delete: Callable[[str], None]) -> bool:
     return True
 
 
-def _answer(ctx: Context, plan: Plan, reservation_id: str, items: Sequence[Item]) -> dict[str, Any]:
+def _answer(ctx: Context, plan: Plan, reserved: Reserved, items: Sequence[Item]) -> dict[str, Any]:
     """The new reservation, from what is known: Nova could not tell more yet."""
     tags = [{"Key": key, "Value": value} for key, value in sorted(plan.tags.items())]
     view = View(ctx, pairs=[Pair(item, None) for item in items])
     if tags:
         view.tags = {item.id: tags for item in items}
-    shown = [(reservation_id, each.shown()) for each in Describer(view).instances()]
+    networks = _networks(ctx, plan, reserved) if plan.network else None
+    describer = Describer(view, networks)
+    shown = [(reserved.launch.reservation_id, each.shown()) for each in describer.instances()]
     return reservations(shown, ctx.project_id)[0]
+
+
+def _networks(ctx: Context, plan: Plan, reserved: Reserved) -> Networks:
+    """The interfaces of new instances; of those that there were before, as they are now."""
+    network = plan.network
+    assert network is not None
+    if network.existing:
+        return networks_of(ctx, list(reserved.places))
+    of = interface_kind.Interfaces()
+    view = View(ctx, ids={os_id: group_id for group_id, os_id in network.groups.items()})
+    view.listed = {
+        "groups": interface_kind.group_rows(ctx),
+        "floating_ips": list(reserved.made.addresses.values()),
+    }
+    wanted = list(reserved.made.ports)
+    for item in ctx.db.read(lambda s: queries.items_by_ids(s, ctx.project_id, wanted)):
+        port = reserved.made.ports[item.id]
+        view.pairs.append(Pair(item, Found(interface_kind.PREFIX, port["id"], port)))
+    elastic = [row["id"] for row in reserved.made.addresses.values()]
+    of.elastic = ctx.db.read(lambda s: queries.by_os_ids(s, elastic)) if elastic else {}
+    return Networks(view, of)

@@ -21,6 +21,7 @@ from trimaran.ec2.kinds.instance_options import change_item, one_instance, set_f
 from trimaran.ec2.kinds.instance_resize import resize
 from trimaran.ec2.kinds.instance_view import Instance
 from trimaran.ec2.kinds.item_options import NO_STOP, NO_TERMINATION
+from trimaran.ec2.kinds.network_interface_attribute import set_groups, set_source_check
 from trimaran.ec2.kinds.volume_kind import ATTACHED
 from trimaran.ec2.protocol.errors import (
     EC2Error,
@@ -127,12 +128,16 @@ def _user_data(ctx: Context, instance: Instance, value: Any) -> None:
         raise unsupported("User data of an instance cannot be changed.")
 
 
-def _interface(name: str) -> Change:
-    def change(ctx: Context, instance: Instance, value: Any) -> None:
-        the_interface(ctx, instance, name)
-        raise unsupported(f"{name} cannot be changed by way of the instance.")
+def _regroup(ctx: Context, instance: Instance, value: Any) -> None:
+    pair, _ = the_interface(ctx, instance.id, "groupSet")
+    set_groups(ctx, pair, value or [])
 
-    return change
+
+def _source_check(ctx: Context, instance: Instance, value: Any) -> None:
+    if value is None:
+        raise missing("SourceDestCheck.Value")
+    pair, _ = the_interface(ctx, instance.id, "sourceDestCheck")
+    set_source_check(ctx, pair, bool(value))
 
 
 def _devices(ctx: Context, instance: Instance, value: Any) -> None:
@@ -209,12 +214,12 @@ _CHANGES: Mapping[str, Change] = {
     "disableApiTermination": _protect(NO_TERMINATION),
     "ebsOptimized": _fixed("ebsOptimized", False),
     "enaSupport": _fixed("enaSupport", True),
-    "groupSet": _interface("groupSet"),
+    "groupSet": _regroup,
     "instanceInitiatedShutdownBehavior": _shutdown,
     "instanceType": resize,
     "kernel": _unchangeable("KernelId"),
     "ramdisk": _unchangeable("RamdiskId"),
-    "sourceDestCheck": _interface("sourceDestCheck"),
+    "sourceDestCheck": _source_check,
     "sriovNetSupport": _fixed("sriovNetSupport", None),
     "userData": _user_data,
 }

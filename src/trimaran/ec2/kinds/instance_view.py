@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trimaran.ec2 import ids
 from trimaran.ec2.kinds import instance_states as states
@@ -27,7 +27,11 @@ from trimaran.ec2.kinds.instance_kind import (
     volume_image,
 )
 from trimaran.ec2.kinds.item_options import MONITORING, metadata_options
+from trimaran.ec2.kinds.network_interface_view import shown_name
 from trimaran.ec2.reconcile_kind import Pair, View
+
+if TYPE_CHECKING:
+    from trimaran.ec2.kinds.instance_network import Networks
 
 #: Set in the item's blob when TerminateInstances was called for it.
 TERMINATED_BY_USER = "terminated_by_user"
@@ -97,9 +101,17 @@ class Instance:
                 return image
         return None
 
+    @cached_property
+    def interfaces(self) -> list[dict[str, Any]]:
+        """Its network interfaces as they are shown, the first one first; none outside a VPC."""
+        networks = self.of.networks
+        return networks.shown(self.id) if networks is not None and not self.is_dead else []
+
     @property
     def groups(self) -> list[dict[str, str]]:
-        """Security groups with name and, where the name is unambiguous, id."""
+        """Security groups of the first interface; else by name, with id if only one bears it."""
+        if self.interfaces:
+            return list(self.interfaces[0]["Groups"])
         if "security_groups" not in self.server:
             return list(self.facts.get("groups") or [])
         names = dict.fromkeys(group["name"] for group in self.server["security_groups"])
@@ -170,6 +182,17 @@ class Instance:
 
     def _there(self) -> dict[str, Any]:
         private, public, ipv6 = self._addresses
+        network: dict[str, Any] = {}
+        if self.interfaces:
+            first = self.interfaces[0]
+            private = first.get("PrivateIpAddress")
+            public = (first.get("Association") or {}).get("PublicIp")
+            network = {
+                "VpcId": first.get("VpcId"),
+                "SubnetId": first.get("SubnetId"),
+                "SourceDestCheck": first.get("SourceDestCheck"),
+                "NetworkInterfaces": self.interfaces,
+            }
         devices = [
             device for volume in self._volumes if (device := self._block_device(volume)) is not None
         ]
@@ -186,6 +209,7 @@ class Instance:
             "PublicIpAddress": public,
             "PublicDnsName": public or "",
             "Ipv6Address": ipv6,
+            **network,
             "RootDeviceName": root,
             "RootDeviceType": kind,
             "BlockDeviceMappings": sorted(devices, key=lambda device: device["DeviceName"]),
@@ -250,10 +274,16 @@ class Instance:
 
 
 class Describer:
-    """Describes the instances of one view; what they share is looked at once."""
+    """Describes the instances of one view; what they share is looked at once.
 
-    def __init__(self, view: View) -> None:
+    Args:
+        view: of `Instances`.
+        networks: the interfaces of these instances, if they are to be shown.
+    """
+
+    def __init__(self, view: View, networks: Networks | None = None) -> None:
         self.view = view
+        self.networks = networks
         self.show_ip: bool = view.ctx.conf.ec2_private_dns_show_ip
         self.volumes: dict[str, Mapping[str, Any]] = {
             row["id"]: row for row in rows_of(view.listed, "volume")
@@ -266,7 +296,7 @@ class Describer:
         """A security group by the name that Nova tells; Neutron allows a name twice."""
         found = self._named.get(name, [])
         group_id = self.view.id_of(found[0]) if len(found) == 1 else None
-        return {"GroupName": name, **({"GroupId": group_id} if group_id else {})}
+        return {"GroupName": shown_name(name), **({"GroupId": group_id} if group_id else {})}
 
     def instances(self) -> list[Instance]:
         """All instances of the view."""

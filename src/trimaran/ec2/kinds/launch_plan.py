@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,13 +18,15 @@ from trimaran.db.queries import ec2 as queries
 from trimaran.db.queries.ec2 import Item
 from trimaran.ec2 import ids
 from trimaran.ec2.context import Context
-from trimaran.ec2.kinds import launch_network
+from trimaran.ec2.kinds import launch_classic
 from trimaran.ec2.kinds.availability_zone import zones
+from trimaran.ec2.kinds.client_token import check_token, fingerprint
 from trimaran.ec2.kinds.image_devices import root_device_name, root_is_volume
 from trimaran.ec2.kinds.image_view import state_of_image
 from trimaran.ec2.kinds.instance_options import launch_options
 from trimaran.ec2.kinds.instance_type import flavors
 from trimaran.ec2.kinds.launch_devices import block_devices
+from trimaran.ec2.kinds.launch_network import Network, check_placement, plan_network
 from trimaran.ec2.kinds.tag_rules import tag_specifications
 from trimaran.ec2.protocol.errors import (
     EC2Error,
@@ -40,7 +40,6 @@ from trimaran.errors import NotFound
 
 #: Instances of one request at most (AWS's own bound for most accounts is lower).
 MOST = 1000
-LONGEST_TOKEN = 64
 LARGEST_USER_DATA = 16384
 
 #: Parameters that would be a lie to ignore (spec ec2.md 9.3).
@@ -65,8 +64,9 @@ class Plan:
     Attributes:
         least: instances that are needed for success.
         most: instances that are tried.
-        server: the body of Nova's create but for name and metadata.
-        groups: Neutron id and name of the security groups.
+        server: the body of Nova's create but for name, metadata and what is plugged in.
+        network: what is plugged in; None with EC2-Classic, where ``server`` says it.
+        groups: Neutron id and name of the security groups with EC2-Classic.
         facts: what is noted in each item about the launch.
         tags: of each instance.
         volume_tags: of each volume that Nova makes.
@@ -78,6 +78,7 @@ class Plan:
     least: int
     most: int
     server: dict[str, Any]
+    network: Network | None
     groups: list[Mapping[str, Any]]
     facts: dict[str, Any]
     tags: dict[str, str]
@@ -85,27 +86,6 @@ class Plan:
     options: dict[str, Any]
     token: str
     fingerprint: str
-
-
-def fingerprint(request: Mapping[str, Any]) -> str:
-    """A digest that two requests share exactly when they ask for the same."""
-    asked = {name: value for name, value in request.items() if name != "ClientToken"}
-    text = json.dumps(asked, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def check_token(request: Mapping[str, Any]) -> str:
-    """The request's client token, or "".
-
-    Raises:
-        EC2Error: ``InvalidParameterValue`` for one that is too long.
-    """
-    token = str(request.get("ClientToken") or "")
-    if len(token) > LONGEST_TOKEN or "\0" in token:
-        raise invalid_value(
-            "ClientToken", token, f"Client tokens have at most {LONGEST_TOKEN} characters."
-        )
-    return token
 
 
 def make_plan(ctx: Context, request: Mapping[str, Any]) -> Plan:
@@ -120,23 +100,28 @@ def make_plan(ctx: Context, request: Mapping[str, Any]) -> Plan:
     tags = tag_specifications(request.get("TagSpecifications"), _TAGGED)
     options = launch_options(request)
     item = _image_item(ctx, request)
-    launch_network.check_placement(ctx, request)
-    seen = gather(**_lookups(ctx, request, item, most))
+    check_placement(request)
+    network = plan_network(ctx, request, tags.get("network-interface", {}))
+    seen = gather(**_lookups(ctx, request, item, most, network))
     image = _usable_image(item, seen["image"])
     _check_kernel(ctx, request, image)
     flavor = _flavor(ctx, request, seen["flavors"])
     zone = _zone(ctx, request)
     most = _within_quota(seen.get("limits"), least, most)
-    network = launch_network.choose_network(seen["networks"], ctx.project_id)
-    groups = launch_network.choose_groups(ctx, request, seen["groups"])
+    groups: list[Mapping[str, Any]] = []
+    plugged: dict[str, Any] = {}
+    if network is None:
+        classic = launch_classic.choose_network(seen["networks"], ctx.project_id)
+        groups = launch_classic.choose_groups(ctx, request, seen["groups"])
+        named = [{"name": group["id"]} for group in groups]
+        plugged = {"networks": [{"uuid": classic}], **_given(security_groups=named)}
     devices = block_devices(ctx, request.get("BlockDeviceMappings"), image)
     from_volume = any(
         entry.get("boot_index") == 0 and entry["destination_type"] == "volume" for entry in devices
     )
-    server: dict[str, Any] = {"flavorRef": flavor["id"], "networks": [{"uuid": network}]}
+    server: dict[str, Any] = {"flavorRef": flavor["id"], **plugged}
     server |= _given(
         imageRef=None if from_volume else image["id"],
-        security_groups=[{"name": group["id"]} for group in groups],
         block_device_mapping_v2=devices,
         key_name=request.get("KeyName"),
         user_data=user_data,
@@ -147,6 +132,7 @@ def make_plan(ctx: Context, request: Mapping[str, Any]) -> Plan:
         least=least,
         most=most,
         server=server,
+        network=network,
         groups=groups,
         facts={
             "image_id": item.id,
@@ -243,14 +229,15 @@ def _unavailable(image_id: str) -> EC2Error:
 
 
 def _lookups(
-    ctx: Context, request: Mapping[str, Any], item: Item, most: int
+    ctx: Context, request: Mapping[str, Any], item: Item, most: int, network: Network | None
 ) -> dict[str, Callable[[], Any]]:
     thunks: dict[str, Callable[[], Any]] = {
         "image": lambda: _image(ctx, item),
         "flavors": lambda: flavors(ctx),
-        "networks": lambda: launch_network.networks(ctx),
-        "groups": lambda: launch_network.groups(ctx),
     }
+    if network is None:
+        thunks["networks"] = lambda: launch_classic.networks(ctx)
+        thunks["groups"] = lambda: launch_classic.groups(ctx)
     if request.get("KeyName"):
         thunks["key"] = lambda: _key(ctx, request["KeyName"])
     if (request.get("Placement") or {}).get("AvailabilityZone"):

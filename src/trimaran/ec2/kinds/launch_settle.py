@@ -43,6 +43,8 @@ class Launch:
         least: how many of them make it a success.
         token: the client token that it took, or "".
         volume_tags: tags of the volumes that Nova makes for it.
+        plugged: by instance, the interfaces and public addresses that are made for it.
+        borrowed: by instance, the interfaces that were there before.
     """
 
     reservation_id: str
@@ -50,6 +52,8 @@ class Launch:
     least: int
     token: str = ""
     volume_tags: dict[str, str] = field(default_factory=dict)
+    plugged: dict[str, list[str]] = field(default_factory=dict)
+    borrowed: dict[str, list[str]] = field(default_factory=dict)
 
     def payload(self, project_id: str) -> dict[str, Any]:
         """For the journal."""
@@ -64,13 +68,18 @@ class Conclusion:
         success: the launch has enough instances.
         stay: the items that are instances now.
         doomed: Nova ids of servers that are to be deleted.
-        left: something is still open: whether a server exists is not known.
+        waiting: the instances of which it is not known whether a server exists.
     """
 
     success: bool
     stay: list[Item] = field(default_factory=list)
     doomed: list[str] = field(default_factory=list)
-    left: bool = False
+    waiting: set[str] = field(default_factory=set)
+
+    @property
+    def left(self) -> bool:
+        """Whether something is still open."""
+        return bool(self.waiting)
 
 
 class _ChangedMeanwhile(Exception):
@@ -83,6 +92,7 @@ def conclude(
     servers: Mapping[str, str | None],
     write: Write[Conclusion],
     job_id: str | None = None,
+    also: Callable[[Session, Conclusion], bool] = lambda session, made: False,
 ) -> Conclusion:
     """Decide a launch, as far as it is not decided yet.
 
@@ -93,11 +103,15 @@ def conclude(
             exist; None, or no entry, when nobody knows.
         write: runs a unit of work.
         job_id: the journal's entry, to be ended when nothing is left to do.
+        also: what else the decision changes, in the same transaction; whether
+            it leaves something to do.
     """
 
     def unit(session: Session) -> Conclusion:
         made = _decide(session, ctx.project_id, launch, servers)
-        if job_id and not (made.left or made.doomed or _has_volumes_to_tag(launch, made)):
+        more = also(session, made)
+        left = made.left or made.doomed or more or _has_volumes_to_tag(launch, made)
+        if job_id and not left:
             journal.end(session, job_id)
         return made
 
@@ -170,7 +184,7 @@ class _Run:
         elif stage == UNDONE:
             self.undo(item, os_id)
         elif os_id is None:
-            self._made.left = True
+            self._made.waiting.add(item.id)
             if stage == ENDING:
                 self._made.stay.append(item)
         elif os_id == "":
@@ -191,18 +205,21 @@ class _Run:
             return
         self.hidden.append(item.id)
         self.doom(os_id)
-        self._made.left |= os_id is None
+        if os_id is None:
+            self._made.waiting.add(item.id)
         if item.data.get(STAGE) != UNDONE or (os_id and not item.os_id):
             self._change(item, {**item.data, STAGE: UNDONE}, os_id)
 
     def _change(self, item: Item, data: Mapping[str, Any], os_id: str | None) -> None:
-        changed = queries.update_item(
-            self._session,
-            self._project_id,
-            item.id,
-            version=item.version,
-            data=data,
-            os_id=os_id or None,
-        )
-        if not changed:
-            raise _ChangedMeanwhile
+        change_item(self._session, self._project_id, item, data, os_id)
+
+
+def change_item(
+    session: Session, project_id: str, item: Item, data: Mapping[str, Any], os_id: str | None
+) -> None:
+    """Change an item that the decision was made from; if it is another by now, decide anew."""
+    changed = queries.update_item(
+        session, project_id, item.id, version=item.version, data=data, os_id=os_id or None
+    )
+    if not changed:
+        raise _ChangedMeanwhile

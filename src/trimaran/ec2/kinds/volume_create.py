@@ -14,7 +14,7 @@ from trimaran.db.queries.ec2_tokens import ClientToken
 from trimaran.ec2 import ids
 from trimaran.ec2.context import Context
 from trimaran.ec2.kinds.availability_zone import zones
-from trimaran.ec2.kinds.launch_plan import check_token, fingerprint
+from trimaran.ec2.kinds.client_token import check_token, fingerprint
 from trimaran.ec2.kinds.snapshot_kind import Snapshots
 from trimaran.ec2.kinds.snapshot_view import COMPLETED, state_of
 from trimaran.ec2.kinds.tag_rules import tag_specifications
