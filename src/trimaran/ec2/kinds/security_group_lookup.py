@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trimaran.db.queries.ec2 import Item
 from trimaran.ec2 import ids
 from trimaran.ec2.context import Context
 from trimaran.ec2.kinds import security_group_default as default
+from trimaran.ec2.kinds.default_vpc import ensure_default_vpc
 from trimaran.ec2.kinds.security_group_kind import PREFIX, SecurityGroups, name_of
-from trimaran.ec2.kinds.vpc_kind import STAGE, default_vpc_of, vpc_items
+from trimaran.ec2.kinds.vpc_kind import STAGE
 from trimaran.ec2.protocol.errors import EC2Error, missing, not_found
 from trimaran.ec2.reconcile import reconcile
 from trimaran.ec2.reconcile_kind import Pair, View
@@ -34,12 +34,6 @@ class Groups:
     kind: SecurityGroups
     view: View
     pairs: list[Pair]
-
-
-def ensure_default_vpc(ctx: Context) -> Item | None:
-    if not ctx.conf.disable_ec2_classic:
-        return None
-    return default_vpc_of(ctx.db.read(lambda s: vpc_items(s, ctx.project_id)))
 
 
 def all_groups(ctx: Context) -> Groups:
