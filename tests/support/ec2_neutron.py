@@ -136,7 +136,7 @@ class Neutron(Groups):
         return {what[:-1]: made}
 
     def _defaults(self, what: str) -> Row:
-        return {
+        found: dict[str, Row] = {
             "networks": {"status": "ACTIVE", "shared": False},
             "subnets": {"host_routes": [], "gateway_ip": "automatic"},
             "ports": {
@@ -148,7 +148,8 @@ class Neutron(Groups):
             },
             "routers": {"external_gateway_info": None},
             "floatingips": {"port_id": None, "fixed_ip_address": None},
-        }[what]
+        }
+        return found[what]
 
     def _filled(self, what: str, body: Row) -> Row:
         if what == "ports" and "extra_dhcp_opts" in body:

@@ -141,7 +141,7 @@ def test_what_a_vpc_cannot_have_is_refused(
     openstack: Neutron, me: Caller, request_: dict[str, Any]
 ) -> None:
     assert _code(me, create_vpc, CidrBlock="10.0.0.0/16", **request_) == "UnsupportedOperation"
-    harmless = {"AmazonProvidedIpv6CidrBlock": False, "InstanceTenancy": "default"}
+    harmless: dict[str, Any] = {"AmazonProvidedIpv6CidrBlock": False, "InstanceTenancy": "default"}
     assert _vpc(me, **harmless)
 
 
