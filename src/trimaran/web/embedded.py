@@ -125,7 +125,7 @@ def _listen(host: str, port: int) -> socket.socket:
 def _server(app: ASGIApp, own: Own) -> Server:
     from uvicorn import Config, Server
 
-    from trimaran.web.protocol import HEAD_ROOM, Protocol
+    from trimaran.web.protocol import limited
     from trimaran.web.server import KEEP_ALIVE
 
     class Quiet(Server):
@@ -138,7 +138,7 @@ def _server(app: ASGIApp, own: Own) -> Server:
     config = Config(
         app,
         loop="asyncio",
-        http=Protocol,
+        http=limited(own.max_header),
         ws="none",
         lifespan="on",
         log_config=None,
@@ -147,6 +147,5 @@ def _server(app: ASGIApp, own: Own) -> Server:
         proxy_headers=False,
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=own.shutdown_timeout,
-        h11_max_incomplete_event_size=own.max_header + HEAD_ROOM,
     )
     return Quiet(config)

@@ -20,7 +20,7 @@ from uvicorn.server import Server
 from uvicorn_worker import UvicornWorker
 
 from trimaran.errors import ConfigError
-from trimaran.web.protocol import HEAD_ROOM, Protocol
+from trimaran.web.protocol import limited
 
 if TYPE_CHECKING:
     from trimaran.config.common import Own
@@ -36,7 +36,7 @@ def size_threads(threads: int) -> None:
 class Worker(UvicornWorker):
     """A uvicorn server with our limits; ``cfg.trimaran`` carries the options."""
 
-    CONFIG_KWARGS = {"loop": "asyncio", "http": Protocol, "ws": "none", "proxy_headers": False}
+    CONFIG_KWARGS = {"loop": "asyncio", "ws": "none", "proxy_headers": False}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -45,7 +45,7 @@ class Worker(UvicornWorker):
         uvicorn_log.propagate = True
         own: Own = self.app.own
         self.own = own
-        self.config.h11_max_incomplete_event_size = own.max_header + HEAD_ROOM
+        self.config.http = limited(own.max_header)
         self.config.timeout_graceful_shutdown = own.shutdown_timeout
         self.config.access_log = False
         self.config.server_header = False

@@ -258,6 +258,32 @@ def test_what_cannot_be_parsed_or_is_too_large_gets_the_wires_own_answer(
     assert answers(service.url)
 
 
+def test_heads_are_read_as_clients_write_them(start: Start) -> None:
+    service = start()
+    ask = b"GET /who HTTP/1.1\r\nHost: x\r\n"
+    last = ask + b"Connection: close\r\n\r\n"
+    # Two requests at once are answered in their order, and a head may come in pieces.
+    both = service.raw(ask + b"\r\n" + last.replace(b"/who", b"/known"))
+    assert re.findall(rb"HTTP/1.1 (\d+)", both) == [b"200", b"409"]
+    with socket.create_connection(("127.0.0.1", service.port), timeout=20) as connection:
+        for piece in (last[:7], last[7:23], last[23:]):
+            connection.sendall(piece)
+        assert connection.makefile("rb").readline() == b"HTTP/1.1 200 OK\r\n"
+    # As a proxy is asked (RFC 9112 section 3.2.2); a server must take it too.
+    assert b" 200 " in service.raw(last.replace(b"/who", b"http://x/who"))
+    for broken in (
+        ask + b"No colon\r\n\r\n",
+        ask + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        ask + b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"GET /\xff HTTP/1.1\r\nHost: x\r\n\r\n",
+    ):
+        assert service.raw(broken).startswith(b"HTTP/1.1 400 "), broken
+    # A body that breaks off in the middle of its chunks ends the connection, and that only.
+    chunked = b"POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+    assert b" 200 " not in service.raw(chunked + b"zz\r\n")
+    assert answers(service.url)
+
+
 def test_metrics_are_those_of_all_workers(start: Start) -> None:
     service = start()
     pids: set[int] = set()
