@@ -1,6 +1,6 @@
 """What requests to the Magnum API cost, side by side with magnum 23.0.0.
 
-    python benchmarks/magnum_api.py --peer VENV [--sandbox STATE] [--clusters 1000] [--only REQUEST …]
+    python benchmarks/magnum_api.py --peer VENV [--sandbox STATE] [--clusters 1000] [--only NAME …]
 
 VENV is an environment with ``magnum==23.0.0 gunicorn PyMySQL``; without
 ``--peer`` ours is measured alone.  Both serve the same MariaDB database (made by

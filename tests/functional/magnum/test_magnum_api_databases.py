@@ -138,9 +138,9 @@ def test_pages_of_node_groups(api: World) -> None:
 
 
 def test_a_cluster_in_full(api: World) -> None:
-    ident = api.cluster(name="full", cluster_template_id="ct", master_count=3, labels={"a": "b"})
+    ident = api.cluster(name="full", cluster_template_id="ct", node_count=3, labels={"a": "b"})
     by_uuid = api.call("GET", f"/v1/clusters/{ident}").json()
-    assert (by_uuid["master_count"], by_uuid["node_count"]) == (3, 1)
+    assert (by_uuid["master_count"], by_uuid["node_count"]) == (1, 3)
     assert by_uuid["labels_added"] == {"a": "b"}
     assert api.call("GET", "/v1/clusters/full").json() == by_uuid
     assert api.call("GET", f"/v1/clusters/{ident}", "t-admin").json() == by_uuid
