@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from trimaran.cloud import gather
-from trimaran.db.queries import ec2 as queries
 from trimaran.ec2.context import Context
+from trimaran.ec2.kinds.default_vpc import ensure_default_vpc
 from trimaran.ec2.protocol.errors import EC2Error
 from trimaran.identity import NoEndpoint
 
@@ -41,8 +41,8 @@ def _platforms(ctx: Context) -> Values:
 
 
 def _default_vpc(ctx: Context) -> Values:
-    items = ctx.db.read(lambda s: queries.items_of(s, ctx.project_id, ["vpc"]))
-    return [next((item.id for item in items if item.data.get("is_default")), "none")]
+    found = ensure_default_vpc(ctx)
+    return [found.id if found else "none"]
 
 
 def _instances(ctx: Context) -> Values:
