@@ -30,9 +30,11 @@ RESIZE = "ec2.resize"
 END = "ec2.end"
 #: A security group is being made (`kinds.security_group_create`).
 GROUP = "ec2.group"
-#: Rules are being deleted, or take over from others (`kinds.security_group_rule_jobs`).
+#: Rules are being deleted, or take over from others (`kinds.security_group_modify`).
 REVOKE = "ec2.revoke"
 MODIFY_RULES = "ec2.modify_rules"
+#: A VPN connection is half there (`kinds.vpn_connection`).
+VPN = "ec2.vpn"
 IMAGE = "ec2.image"
 #: A topology object is half there: remove what there is of it (`kinds.topology_raze`).
 RAZE = "ec2.raze"
