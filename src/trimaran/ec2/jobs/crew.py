@@ -20,6 +20,7 @@ from trimaran.ec2.kinds import (
     security_group_revoke,
     topology,
     topology_raze,
+    vpn_connection,
 )
 from trimaran.ec2.parts import Parts
 from trimaran.ec2.service_context import context_of
@@ -51,6 +52,7 @@ class Crew:
         self._add(journal.GROUP, security_group_create.run)
         self._add(journal.REVOKE, security_group_revoke.run)
         self._add(journal.MODIFY_RULES, security_group_modify.run)
+        self._add(journal.VPN, vpn_connection.run)
         self._add(journal.IMAGE, image_reserve.run)
         self._add(journal.RAZE, topology_raze.run)
         self._add(journal.TOPOLOGY, topology.run)

@@ -20,6 +20,7 @@ from trimaran.cloud import CloudSession, gather
 from trimaran.db.queries import ec2 as queries
 from trimaran.db.queries.ec2 import Item
 from trimaran.ec2.context import Context
+from trimaran.ec2.kinds import vpn_sync
 from trimaran.ec2.kinds.subnet_kind import ROUTE_TABLE
 from trimaran.ec2.kinds.vpc_cidr import gateway_of
 from trimaran.ec2.kinds.vpc_kind import CIDR, MAIN_TABLE
@@ -124,15 +125,20 @@ def read_topology(session: Session, project_id: str, vpc_id: str) -> Topology | 
 def push_routes(ctx: Context, vpc_id: str, cloud: CloudSession | None = None) -> None:
     """Give all subnets of a VPC the host routes of their tables, where they differ.
 
+    VPN connections follow the routes (`vpn_sync`).
+
     Raises:
         EC2Error: ``RouteLimitExceeded`` when Neutron takes no more routes.
     """
     asked = cloud or ctx.user
     told: Topology | None = None
     while (wanted := ctx.db.read(lambda s: read_topology(s, ctx.project_id, vpc_id))) != told:
-        if wanted is None or not _push(asked, wanted):
+        if wanted is None:
             return
+        if not _push(asked, wanted):
+            break
         told = wanted
+    vpn_sync.sync_vpn(ctx, vpc_id, asked)
 
 
 def _push(cloud: CloudSession, wanted: Topology) -> bool:

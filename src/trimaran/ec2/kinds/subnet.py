@@ -12,7 +12,7 @@ from trimaran.db.queries import ec2 as queries
 from trimaran.db.queries.ec2 import Item
 from trimaran.ec2 import ids, journal
 from trimaran.ec2.context import Context
-from trimaran.ec2.kinds import topology_raze
+from trimaran.ec2.kinds import topology_raze, vpn_sync
 from trimaran.ec2.kinds.default_vpc import ensure_default_vpc
 from trimaran.ec2.kinds.subnet_create import default_zone
 from trimaran.ec2.kinds.subnet_kind import ZONE, Subnets
@@ -107,6 +107,7 @@ def delete_subnet(ctx: Context, request: Request) -> dict[str, Any]:
         staged = replace(item, data={**item.data, STAGE: DELETING})
         if topology_raze.still_there(ctx, ctx.user, staged):
             ctx.db.write(lambda s: _take_back(s, ctx, subnet_id, job_id))
+            vpn_sync.sync_soon(ctx, item.vpc_id or "")
             raise in_use("subnet", subnet_id) from error
         raise
     except TrimaranError:

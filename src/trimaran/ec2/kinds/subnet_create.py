@@ -18,7 +18,7 @@ from trimaran.db.queries import ec2 as queries
 from trimaran.db.queries.ec2 import Item, NewItem
 from trimaran.ec2 import ids, journal
 from trimaran.ec2.context import Context
-from trimaran.ec2.kinds import route_push, topology_raze
+from trimaran.ec2.kinds import route_push, topology_raze, vpn_sync
 from trimaran.ec2.kinds.availability_zone import check_zone, zones
 from trimaran.ec2.kinds.item_store import shown_tags, store_items
 from trimaran.ec2.kinds.subnet_kind import CIDR, PREFIX, ZONE
@@ -173,6 +173,7 @@ def _make(ctx: Context, draft: Draft) -> tuple[Item, Row]:
     if done != topology:
         # A route was changed while the subnet was not there yet to be told.
         route_push.push_routes(ctx, draft.vpc.id)
+    vpn_sync.sync_soon(ctx, draft.vpc.id)
     data = {name: value for name, value in draft.item.data.items() if name != STAGE}
     return replace(draft.item, data=data, os_id=body["id"]), body
 

@@ -22,7 +22,7 @@ from trimaran import work
 from trimaran.cloud import CloudSession
 from trimaran.ec2 import journal
 from trimaran.ec2.context import Context
-from trimaran.ec2.kinds import dhcp_options_ports, route_push, vpc_gateway
+from trimaran.ec2.kinds import dhcp_options_ports, route_push, vpc_gateway, vpn_sync
 from trimaran.errors import TrimaranError, Unavailable
 
 T = TypeVar("T")
@@ -84,6 +84,7 @@ def begin(session: Session, ctx: Context, vpc_id: str) -> str:
 
 def tell_all(ctx: Context, cloud: CloudSession, vpc_id: str) -> None:
     """Make Neutron agree with everything that the items say of a VPC."""
+    vpn_sync.clean_vpn(ctx, vpc_id, cloud)
     vpc_gateway.sync_gateway(ctx, vpc_id, cloud)
     route_push.push_routes(ctx, vpc_id, cloud)
     dhcp_options_ports.sync_ports(ctx, vpc_id, cloud)

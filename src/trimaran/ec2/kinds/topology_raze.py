@@ -23,6 +23,7 @@ from trimaran.db.queries import ec2_default_vpc as markers
 from trimaran.db.queries.ec2 import Item
 from trimaran.ec2 import ids, journal
 from trimaran.ec2.context import Context
+from trimaran.ec2.kinds import vpn_sync
 from trimaran.ec2.kinds.security_group_default import default_group_id, delete_default_group
 from trimaran.ec2.kinds.subnet_plug import OURS, ROUTER_PORTS, plug, ports_of
 from trimaran.ec2.kinds.vpc_kind import DELETING, STAGE, is_default
@@ -66,6 +67,7 @@ def raze_subnet(
     ctx: Context, cloud: CloudSession, subnet_id: str, os_id: str | None = None
 ) -> None:
     """Remove a subnet's network, and unplug the router from it first."""
+    vpn_sync.stop_subnet(ctx, cloud, subnet_id)
     for network_id in _networks(ctx, cloud, subnet_id, os_id):
         unplugged: list[Row] = []
         for port in ports_of(cloud, network_id):
