@@ -1,0 +1,331 @@
+"""What the metadata service costs: a hit, a miss, and many guests that boot at once.
+
+    python benchmarks/ec2_metadata.py [--guests 200] [--rounds 1000] [--latency 0.1]
+
+The service runs as an operator starts it, with one process; a cloud of prepared
+answers runs in another, and each of its answers takes ``--latency`` seconds.
+Printed are a hit (over a connection that stays open, and with one of its own,
+as Neutron's agent asks), a first question about a server beside its slowest
+backend call, and a crawl of the whole tree by all guests at the same time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import hashlib
+import hmac
+import http.client
+import json
+import multiprocessing
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from ec2_describe import PROJECT, server, token_body
+from trimaran.db import migrate
+
+SECRET = "benchmark"
+SUBNET = str(uuid.uuid5(uuid.NAMESPACE_URL, "subnet"))
+GROUP = str(uuid.uuid5(uuid.NAMESPACE_URL, "group"))
+CONF = """
+[DEFAULT]
+metadata_listen = 127.0.0.1
+metadata_listen_port = {port}
+metadata_workers = 1
+[database]
+connection = {database}
+[keystone_authtoken]
+auth_type = password
+auth_url = {cloud}/v3
+username = ec2api
+password = x
+project_name = service
+user_domain_name = Default
+project_domain_name = Default
+region_name = RegionOne
+[metadata]
+metadata_proxy_shared_secret = {secret}
+cache_expiration = 3600
+"""
+
+
+def port_of(number: int, server_id: str) -> dict[str, Any]:
+    """The port of a server."""
+    return {
+        "id": str(uuid.uuid5(uuid.NAMESPACE_URL, f"port{number}")),
+        "device_id": server_id,
+        "mac_address": f"fa:16:3e:00:{number // 256:02x}:{number % 256:02x}",
+        "fixed_ips": [{"subnet_id": SUBNET, "ip_address": f"10.0.{number // 250}.{number % 250}"}],
+        "security_groups": [GROUP],
+        "created_at": "2026-01-02T03:04:05Z",
+    }
+
+
+def serve(guests: int, latency: float, ready: Any) -> None:
+    """The cloud: the answers are made before the first question."""
+    servers = [server(number) for number in range(guests)]
+    answers: dict[str, Any] = {
+        "/neutron/v2.0/subnets": {
+            "subnets": [{"id": SUBNET, "cidr": "10.0.0.0/16", "ip_version": 4}]
+        },
+        "/neutron/v2.0/security-groups": {"security_groups": [{"id": GROUP, "name": "default"}]},
+        "/neutron/v2.0/floatingips": {"floatingips": []},
+        "/nova/v2.1/os-keypairs/key": {"keypair": {"name": "key", "public_key": "ssh-rsa AAAA"}},
+    }
+    ports = {}
+    for number, row in enumerate(servers):
+        row["OS-EXT-SRV-ATTR:user_data"] = "IyEvYmluL3NoCg=="
+        base = f"/nova/v2.1/servers/{row['id']}"
+        volume = row["os-extended-volumes:volumes_attached"][0]["id"]
+        attachment = {"volumeId": volume, "device": "/dev/vdb", "delete_on_termination": False}
+        answers[base] = {"server": row}
+        answers[f"{base}/os-volume_attachments"] = {"volumeAttachments": [attachment]}
+        ports[row["id"]] = port_of(number, row["id"])
+    texts = {path: json.dumps(answer).encode() for path, answer in answers.items()}
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            time.sleep(latency)
+            url = urlsplit(self.path)
+            body = texts.get(url.path)
+            if url.path == "/neutron/v2.0/ports":
+                wanted = parse_qs(url.query)["device_id"]
+                body = json.dumps({"ports": [ports[each] for each in wanted]}).encode()
+            self._send(200 if body else 404, body or b"{}")
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            base = f"http://127.0.0.1:{self.server.server_address[1]}"
+            body = token_body(base)
+            for entry in body["token"]["catalog"]:
+                [public] = entry["endpoints"]
+                entry["endpoints"] = [public, {**public, "interface": "internal"}]
+            self._send(201, json.dumps(body).encode())
+
+        def _send(self, status: int, body: bytes) -> None:
+            # One packet: Nagle's algorithm would add 40 ms to two.
+            head = (
+                f"HTTP/1.1 {status} X\r\nContent-Type: application/json\r\n"
+                f"X-Subject-Token: service-token\r\nContent-Length: {len(body)}\r\n\r\n"
+            )
+            self.wfile.write(head.encode() + body)
+
+        def log_message(self, *args: Any) -> None:
+            pass
+
+    class Server(ThreadingHTTPServer):
+        daemon_threads = True
+        request_queue_size = 1024
+
+    httpd = Server(("127.0.0.1", 0), Handler)
+    ready.send((httpd.server_address[1], [row["id"] for row in servers]))
+    httpd.serve_forever()
+
+
+@contextlib.contextmanager
+def cloud(guests: int, latency: float) -> Iterator[tuple[str, list[str]]]:
+    """The cloud's process: its URL and its servers."""
+    ours, theirs = multiprocessing.Pipe()
+    context = multiprocessing.get_context("spawn")
+    process = context.Process(target=serve, args=(guests, latency, theirs), daemon=True)
+    process.start()
+    try:
+        port, servers = ours.recv()
+        yield f"http://127.0.0.1:{port}", servers
+    finally:
+        process.terminate()
+        process.join()
+
+
+@contextlib.contextmanager
+def service(cloud_url: str, directory: Path) -> Iterator[int]:
+    """The metadata service with one process; its port."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+    database = f"sqlite:///{directory}/ec2.sqlite"
+    migrate.upgrade(database, "ec2")
+    conf = directory / "ec2api.conf"
+    conf.write_text(CONF.format(port=port, database=database, cloud=cloud_url, secret=SECRET))
+    command = [sys.executable, "-m", "trimaran", "ec2-metadata", "--config-file", str(conf)]
+    log = directory / "log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+    try:
+        deadline = time.monotonic() + 60
+        while True:
+            with contextlib.suppress(OSError):
+                socket.create_connection(("127.0.0.1", port), 1).close()
+                break
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise SystemExit(log.read_text()[-4000:])
+            time.sleep(0.1)
+        yield port
+    except BaseException:
+        print(log.read_text()[-4000:], file=sys.stderr)
+        raise
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def headers_of(server_id: str) -> dict[str, str]:
+    """What the agent adds for a server."""
+    signature = hmac.new(SECRET.encode(), server_id.encode(), hashlib.sha256).hexdigest()
+    return {
+        "X-Instance-ID": server_id,
+        "X-Tenant-ID": PROJECT,
+        "X-Instance-ID-Signature": signature,
+        "X-Forwarded-For": "10.0.0.5",
+    }
+
+
+def ask(connection: http.client.HTTPConnection, path: str, headers: dict[str, str]) -> bytes:
+    """One question; anything but 200 ends the benchmark."""
+    connection.request("GET", path, headers=headers)
+    answer = connection.getresponse()
+    body = answer.read()
+    if answer.status != 200:
+        raise SystemExit(f"{path}: {answer.status} {body[:200]!r}")
+    return body
+
+
+def median(rounds: int, run: Callable[[], Any]) -> float:
+    """Milliseconds of one of many runs."""
+    times = []
+    for _ in range(rounds):
+        started = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - started)
+    return statistics.median(times) * 1000
+
+
+def hits(port: int, server_id: str, rounds: int) -> None:
+    """Prints what a hit costs."""
+    headers, path = headers_of(server_id), "/latest/meta-data/instance-id"
+    kept = http.client.HTTPConnection("127.0.0.1", port)
+    ask(kept, path, headers)
+
+    def anew() -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", port)
+        ask(connection, path, {**headers, "Connection": "close"})
+        connection.close()
+
+    print(f"hit, open connection       {median(rounds, lambda: ask(kept, path, headers)):8.2f} ms")
+    print(f"hit, connection of its own {median(rounds, anew):8.2f} ms")
+
+
+def misses(port: int, cloud_url: str, servers: list[str]) -> None:
+    """Prints what a first question costs beside its slowest backend call."""
+    kept = http.client.HTTPConnection("127.0.0.1", port)
+    nova = http.client.HTTPConnection(urlsplit(cloud_url).netloc)
+    left = iter(servers)
+
+    def first() -> None:
+        server_id = next(left)
+        ask(kept, "/latest/meta-data/instance-id", headers_of(server_id))
+
+    first()  # the service's own token, and the connections
+    rounds = len(servers) - 1
+    miss = median(rounds, first)
+    call = median(rounds, lambda: ask(nova, f"/nova/v2.1/servers/{servers[0]}", {}))
+    print(f"miss                       {miss:8.2f} ms")
+    print(f"its slowest backend call   {call:8.2f} ms, miss / call = {miss / call:.2f}")
+
+
+class Guest:
+    """A guest that boots: it reads everything that it is shown, one after the other."""
+
+    def __init__(self, port: int, server_id: str) -> None:
+        self._port = port
+        self._headers = "".join(f"{n}: {v}\r\n" for n, v in headers_of(server_id).items())
+        self.times: list[float] = []
+        self.errors: list[str] = []
+
+    async def crawl(self) -> None:
+        """Reads the tree as cloud-init does."""
+        self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port)
+        try:
+            await self._get("/2021-03-23/user-data")
+            await self._below("/2021-03-23/meta-data/")
+        except (OSError, asyncio.IncompleteReadError) as error:
+            self.errors.append(type(error).__name__)
+        self._writer.close()
+
+    async def _below(self, path: str) -> None:
+        for line in filter(None, (await self._get(path)).decode().split("\n")):
+            name = f"{line.split('=')[0]}/openssh-key" if "=" in line else line
+            if name.endswith("/"):
+                await self._below(path + name)
+            else:
+                await self._get(path + name)
+
+    async def _get(self, path: str) -> bytes:
+        started = time.perf_counter()
+        request = f"GET {path} HTTP/1.1\r\nHost: metadata\r\n{self._headers}\r\n"
+        self._writer.write(request.encode())
+        head = (await self._reader.readuntil(b"\r\n\r\n")).decode().lower()
+        length = int(head.split("content-length:")[1].split("\r\n")[0])
+        body = await self._reader.readexactly(length)
+        self.times.append(time.perf_counter() - started)
+        status = head.split(" ")[1]
+        if status != "200":
+            self.errors.append(f"{status} {path}")
+            return b""
+        return body
+
+
+def crawl(port: int, servers: list[str]) -> None:
+    """Prints how many guests fare that boot at the same time."""
+    guests = [Guest(port, server_id) for server_id in servers]
+
+    async def boot() -> None:
+        await asyncio.gather(*(guest.crawl() for guest in guests))
+
+    started = time.perf_counter()
+    asyncio.run(boot())
+    wall = time.perf_counter() - started
+    times = sorted(each for guest in guests for each in guest.times)
+    errors = [error for guest in guests for error in guest.errors]
+    print(
+        f"{len(guests)} guests at once: {len(times)} answers in {wall:.1f} s "
+        f"({len(times) / wall:.0f}/s), median {times[len(times) // 2] * 1000:.0f} ms, "
+        f"slowest {times[-1] * 1000:.0f} ms, errors: {len(errors)} {errors[:3] or ''}"
+    )
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description="What the metadata service costs.")
+    parser.add_argument("--guests", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=1000)
+    parser.add_argument("--misses", type=int, default=30)
+    parser.add_argument("--latency", type=float, default=0.1, help="seconds per answer")
+    arguments = parser.parse_args()
+    count = arguments.misses + 1 + arguments.guests
+    with (
+        cloud(count, arguments.latency) as (cloud_url, servers),
+        tempfile.TemporaryDirectory() as directory,
+        service(cloud_url, Path(directory)) as port,
+    ):
+        first = servers[: arguments.misses + 1]
+        misses(port, cloud_url, first)
+        hits(port, first[0], arguments.rounds)
+        crawl(port, servers[len(first) :])
+
+
+if __name__ == "__main__":
+    main()
