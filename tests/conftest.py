@@ -7,9 +7,6 @@ every part.
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
 import socket
 import subprocess
 import sys
@@ -22,25 +19,9 @@ import pytest_socket
 import sqlalchemy
 
 from tests.support.cloud import CloudEnv
+from tests.support.servers import AMQP_URL, MYSQL_URL, POSTGRESQL_URL, STATE
 
 HERE = Path(__file__).parent
-STATE = Path(os.environ.get("TRIMARAN_SANDBOX", HERE.parent / ".sandbox")).absolute()
-
-
-def _server_url(kind: str, default: str) -> str:
-    """Where a server is: the environment says, else the sandbox, else the usual place."""
-    said = os.environ.get(f"TRIMARAN_TEST_{kind.upper()}_URL")
-    with contextlib.suppress(FileNotFoundError):
-        said = said or json.loads((STATE / "sandbox.json").read_text()).get(f"{kind}_url")
-    return said or default
-
-
-MYSQL_URL = _server_url("mysql", "mysql+pymysql://root@127.0.0.1:3306/")
-POSTGRESQL_URL = _server_url(
-    "postgresql", "postgresql+psycopg://trimaran:trimaran@127.0.0.1:5432/trimaran"
-)
-AMQP_URL = _server_url("amqp", "rabbit://guest:guest@127.0.0.1:5672/")
-
 
 #: what `make test` runs against real parts; the rest of functional and e2e is `slow`
 QUICK = (

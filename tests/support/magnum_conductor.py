@@ -3,24 +3,27 @@ and the part that an API plays (rows and recorded operations)."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 from sqlalchemy.orm import Session
 
 from tests.support.processes import Child, Fleet, Link
+from tests.support.servers import AMQP_URL
+from tests.support.tcp_proxy import Proxy
 from trimaran.config import magnum as options
 from trimaran.db import Database, migrate
 from trimaran.db.queries import magnum as queries
 from trimaran.magnum import objects, operations
 from trimaran.magnum.context import RequestContext
 
-RABBIT = os.environ.get("TRIMARAN_TEST_RABBIT", "guest:guest@127.0.0.1:5672")
 #: nobody listens there
 NO_BROKER = "rabbit://guest:guest@127.0.0.1:9/"
 POLL = 1.0
@@ -40,6 +43,15 @@ def conductor(link: Link, conf_file: str, folder: str, interval: float) -> None:
     began = time.monotonic()
     running.stop(10)
     link.tell("stopped", seconds=time.monotonic() - began)
+
+
+@contextlib.contextmanager
+def cuttable_broker() -> Iterator[tuple[Proxy, str]]:
+    """A way to the broker that a test can cut, and the URL of it."""
+    url = urlsplit(AMQP_URL)
+    with Proxy(url.hostname or "127.0.0.1", url.port or 5672) as way:
+        who = url.netloc.rpartition("@")[0]
+        yield way, urlunsplit(url._replace(netloc=f"{who}@127.0.0.1:{way.port}"))
 
 
 class Deployment:
@@ -66,7 +78,7 @@ class Deployment:
 
     def write_conf(self, name: str, transport: str | None = None, **more: str) -> str:
         """Writes a magnum.conf and returns its path."""
-        transport = transport or f"rabbit://{RABBIT}/"
+        transport = transport or AMQP_URL
         sections = {
             "DEFAULT": {
                 "transport_url": transport,

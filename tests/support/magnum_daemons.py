@@ -22,10 +22,10 @@ import requests
 
 from tests.support.cloud import ADMIN, DEMO, CloudEnv, Person
 from tests.support.ec2 import free_port
+from tests.support.servers import AMQP_URL
 from trimaran.config import magnum as options
 
 REPOSITORY = Path(__file__).parents[2]
-AMQP = os.environ.get("TRIMARAN_TEST_AMQP_URL", "rabbit://guest:guest@127.0.0.1:5672/")
 PATIENCE = 60.0
 LATEST = {"OpenStack-API-Version": "container-infra latest"}
 
@@ -205,7 +205,7 @@ def two_processes(
 ) -> Iterator[Magnum]:
     """API and conductor as two daemons with RabbitMQ; arguments as for :func:`one_process`."""
     port = free_port()
-    conf = write_conf(folder, cloud, database, AMQP, port, **settings)
+    conf = write_conf(folder, cloud, database, AMQP_URL, port, **settings)
     magnum = Magnum(f"http://127.0.0.1:{port}/v1", folder, cloud, conf)
     magnum.start_daemon("magnum-api")
     magnum.start_daemon("magnum-conductor")

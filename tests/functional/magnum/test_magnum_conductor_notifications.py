@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from sqlalchemy.orm import Session
 
-from tests.support.magnum_conductor import RABBIT, Deployment
+from tests.support.magnum_conductor import Deployment, cuttable_broker
 from tests.support.processes import Fleet
-from tests.support.tcp_proxy import Proxy
+from tests.support.servers import AMQP_URL
 from trimaran.db.queries import work_jobs
 from trimaran.magnum import rpc
 from trimaran.magnum.notifications import Notifier
@@ -48,9 +48,7 @@ def fleet() -> Iterator[Fleet]:
 class Loud(Deployment):
     """A deployment whose operator wants notifications, maybe by a broker of their own."""
 
-    def __init__(
-        self, folder: Path, url: str, *, notifications: str = f"rabbit://{RABBIT}/"
-    ) -> None:
+    def __init__(self, folder: Path, url: str, *, notifications: str = AMQP_URL) -> None:
         self.notifications = notifications
         super().__init__(folder, url)
 
@@ -129,9 +127,7 @@ def test_each_transition_is_told_once(magnum: Loud, listener: Listener, fleet: F
 def test_events_outlive_the_broker_and_the_conductor(
     tmp_path: Path, mariadb_url: str, fleet: Fleet
 ) -> None:
-    host, _, port = RABBIT.rpartition("@")[2].partition(":")
-    with Proxy(host, int(port or 5672)) as way:
-        url = f"rabbit://{RABBIT.rpartition('@')[0]}@127.0.0.1:{way.port}/"
+    with cuttable_broker() as (way, url):
         magnum = Loud(tmp_path, mariadb_url, notifications=url)
         with listening(magnum) as arrived:
             way.cut()

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from tests.support.magnum_conductor import NO_BROKER, RABBIT, Deployment
+from tests.support.magnum_conductor import NO_BROKER, Deployment, cuttable_broker
 from tests.support.processes import Fleet
-from tests.support.tcp_proxy import Proxy
 from trimaran.db.models.magnum import X509KeyPair
 from trimaran.db.models.work import Job
 from trimaran.magnum import objects, rpc
@@ -113,9 +112,7 @@ def test_messages_arrive_again_when_the_broker_is_back(
     magnum_on_mariadb: Deployment, fleet: Fleet
 ) -> None:
     magnum = magnum_on_mariadb
-    host, _, port = RABBIT.rpartition("@")[2].partition(":")
-    with Proxy(host, int(port or 5672)) as way:
-        url = f"rabbit://{RABBIT.rpartition('@')[0]}@127.0.0.1:{way.port}/"
+    with cuttable_broker() as (way, url):
         magnum.start(fleet, "one", url)
         client = rpc.ConductorClient.from_conf(magnum.conf)
         assert client.ping_conductor()
