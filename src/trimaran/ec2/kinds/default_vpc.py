@@ -50,7 +50,7 @@ SUBNET_PREFIX = 20
 SUBNET_RANGE = IPv4Network("172.31.0.0/20")
 
 #: Seconds that a lease outlives its holder's last sign, and that others wait for a holder.
-LEASE = 20.0
+LEASE = 10.0
 WAIT = 60.0
 #: Seconds after a first failure, doubled by each further one, up to the longest.
 PAUSE = 30.0
