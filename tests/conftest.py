@@ -23,31 +23,24 @@ from tests.support.servers import AMQP_URL, MYSQL_URL, POSTGRESQL_URL, STATE
 
 HERE = Path(__file__).parent
 
-#: what `make test` runs against real parts; the rest of functional and e2e is `slow`
-QUICK = (
-    "functional/cloud",
-    "functional/console",
-    "functional/db/test_db_units",
-    "functional/ec2/test_ec2_reconcile_concurrency",
-    "functional/identity",
-    "functional/policy",
-    "e2e/test_demo",
-)
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by the servers that they ask for, and the slow ones by their place."""
+    """Mark tests by the servers that they ask for.
+
+    With ``--dist=loadgroup`` those that work in the cloud run one after another
+    in one process, since they share its quotas; the others run beside them.
+    """
     for item in items:
-        place = item.path.relative_to(HERE).as_posix()
-        if not place.startswith(("unit/", *QUICK)):
-            item.add_marker("slow")
         callspec = getattr(item, "callspec", None)
         if callspec and "db_url" in getattr(item, "fixturenames", ()):
             kind = callspec.params.get("db_url")
             if kind in ("mariadb", "postgresql"):
                 item.add_marker(kind)
+        lane = str(item.path)
         if "cloud_env" in getattr(item, "fixturenames", ()):
             item.add_marker("cloud")
+            lane = "cloud"
+        item.add_marker(pytest.mark.xdist_group(lane))
 
 
 @pytest.fixture(autouse=True)

@@ -89,6 +89,13 @@ class Daemon:
     url: str
     log: Path
     process: subprocess.Popen[bytes]
+    killed: bool = False
+
+    def kill(self) -> None:
+        """kill -9, and waits for its end."""
+        self.killed = True
+        self.process.kill()
+        self.process.wait(10)
 
     def client(self, keys: tuple[str, str], service: str = "ec2", **config: Any) -> Any:
         """A boto3 client that never retries, so that a test sees each answer."""
@@ -130,7 +137,7 @@ def running(
         command: such as ``ec2-api``.
         conf: its configuration, which names the port.
         port: where it will listen.
-        dies: the test kills it.
+        dies: it is killed by somebody else than :meth:`Daemon.kill`.
         environment: more environment variables.
     """
     log = conf.parent / f"{command}-{port}.log"
@@ -144,7 +151,8 @@ def running(
         )
     try:
         _wait(url, process, log)
-        yield Daemon(url, log, process)
+        daemon = Daemon(url, log, process)
+        yield daemon
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
@@ -154,7 +162,7 @@ def running(
             process.kill()
             process.wait()
             raise
-    wanted = -signal.SIGKILL if dies else 0
+    wanted = -signal.SIGKILL if dies or daemon.killed else 0
     assert process.returncode == wanted, log.read_text(errors="replace")[-4000:]
 
 
