@@ -13,8 +13,9 @@ import psutil
 import pytest
 from botocore.exceptions import BotoCoreError
 
-from tests.support.cloud import ADMIN, DEMO, CloudEnv
+from tests.support.cloud import DEMO, CloudEnv
 from tests.support.ec2 import Daemon, free_port, keys_of, running, write_conf
+from tests.support.quotas import quota
 
 FLAVOR = "m1.tiny"
 #: More than are created at the same time, so that the launch takes a second round.
@@ -47,16 +48,8 @@ def processes(
 @pytest.fixture
 def _room(cloud_env: CloudEnv) -> Iterator[None]:
     """A quota that lets the launch begin."""
-    path = f"/os-quota-sets/{cloud_env.session(DEMO).get_project_id()}"
-    names = ("instances", "cores", "ram")
-    before = cloud_env.call(ADMIN, "compute", "GET", path)["quota_set"]
-
-    def put(quota: dict[str, int]) -> None:
-        cloud_env.call(ADMIN, "compute", "PUT", path, json={"quota_set": quota})
-
-    put(dict.fromkeys(names, -1))
-    yield
-    put({name: before[name] for name in names})
+    with quota(cloud_env, "compute", instances=-1, cores=-1, ram=-1):
+        yield
 
 
 def _servers(cloud: CloudEnv, key: str) -> list[str]:

@@ -14,6 +14,7 @@ from botocore.exceptions import ClientError
 
 from tests.support.cloud import ALT, DEMO, CloudEnv
 from tests.support.ec2 import Daemon, free_port, keys_of, running, write_conf
+from tests.support.quotas import quota
 from trimaran.config import ec2 as ec2_config
 from trimaran.db import migrate
 from trimaran.ec2.context import Context
@@ -186,8 +187,11 @@ def test_servers_of_others_appear_and_vanish(
 def test_a_launch_that_nova_refuses_leaves_nothing(demo: Any, cloud_env: CloudEnv) -> None:
     before = {row["id"] for row in cloud_env.call(DEMO, "compute", "GET", "/servers")["servers"]}
     known = set(_instances(demo))
-    with pytest.raises(ClientError, match="ResourceLimitExceeded"):
-        demo.run_instances(ImageId=_image(demo), MinCount=900, MaxCount=900, InstanceType=FLAVOR)
+    with (
+        quota(cloud_env, "compute", instances=0),
+        pytest.raises(ClientError, match="ResourceLimitExceeded"),
+    ):
+        demo.run_instances(ImageId=_image(demo), MinCount=9, MaxCount=9, InstanceType=FLAVOR)
     # A volume type that Cinder does not have: Nova's own refusal.
     with pytest.raises(ClientError, match="InvalidParameterValue"):
         demo.run_instances(

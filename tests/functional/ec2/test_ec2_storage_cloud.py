@@ -14,6 +14,7 @@ from botocore.exceptions import ClientError
 
 from tests.support.cloud import ADMIN, ALT, DEMO, CloudEnv
 from tests.support.ec2 import Daemon, free_port, keys_of, running, write_conf
+from tests.support.quotas import quota
 
 WAIT = {"Delay": 1, "MaxAttempts": 120}
 VOLUMES = "block-storage"
@@ -190,11 +191,13 @@ def test_a_volume_is_changed(demo: Any, cloud: Cloud) -> None:
     assert ended()["ModificationState"] == "completed"
     assert cloud.rows("volumes")[volume]["volume_type"] == "__DEFAULT__" != before
     assert code(demo.modify_volume, VolumeId=volume, Size=1) == "InvalidParameterValue"
-    assert code(demo.modify_volume, VolumeId=volume, Size=60000) in (
-        "ResourceLimitExceeded",
-        "IncorrectState",
-    )
-    assert code(demo.create_volume, Size=60000, AvailabilityZone="nova") == "ResourceLimitExceeded"
+    with quota(cloud.env, VOLUMES, gigabytes=1000):
+        assert code(demo.modify_volume, VolumeId=volume, Size=2000) in (
+            "ResourceLimitExceeded",
+            "IncorrectState",
+        )
+        large = {"Size": 2000, "AvailabilityZone": "nova"}
+        assert code(demo.create_volume, **large) == "ResourceLimitExceeded"
     assert code(demo.create_volume, Size=1, AvailabilityZone="mars") == (
         "InvalidAvailabilityZone.NotFound"
     )
