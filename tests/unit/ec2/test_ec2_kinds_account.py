@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import requests_mock as mocking
 
@@ -12,12 +10,9 @@ from tests.support.ec2_workshop import Workshop
 from trimaran.db.queries import ec2 as queries
 from trimaran.db.queries.ec2 import NewItem
 from trimaran.ec2 import ids
-from trimaran.ec2.kinds import nothing
 from trimaran.ec2.kinds.account import describe_account_attributes
 from trimaran.ec2.kinds.availability_zone import describe_availability_zones
-from trimaran.ec2.protocol import model
 from trimaran.ec2.protocol.errors import EC2Error
-from trimaran.ec2.protocol.render import render
 from trimaran.errors import Forbidden
 
 
@@ -72,28 +67,3 @@ def test_verbose_zones_are_for_administrators(
         ("|- host-1", ""),
         ("| |- nova-compute", "enabled :-) 2026-01-01T00:00:00"),
     ]
-
-
-def _actions() -> list[Any]:
-    names = {model.snake_case(name) for name in model.load().names}
-    return [function for name, function in vars(nothing).items() if name in names]
-
-
-@pytest.mark.parametrize("action", _actions())
-def test_what_there_is_none_of_is_an_empty_list(me: Caller, action: Any) -> None:
-    name = next(
-        name for name in model.load().names if vars(nothing).get(model.snake_case(name)) is action
-    )
-    operation = model.load().operation(name)
-    assert operation is not None
-    answer = action(me.context(name), {})
-    # The list's name is one of the answer's.
-    assert operation.output is not None
-    assert set(answer) <= set(operation.output.members)
-    assert render(operation, answer, version="2016-11-15", request_id="req-1")
-    asking = [m for m in operation.input.members if m.endswith(("Ids", "GroupNames"))]
-    assert asking or not name.startswith("Describe")
-    for parameter in asking:
-        with pytest.raises(EC2Error) as caught:
-            action(me.context(name), {parameter: ["x-1"]})
-        assert caught.value.code.startswith("Invalid")
