@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from typing import Any
+from urllib.parse import unquote
 
 import requests_mock
 
 from tests.support import keystone
-from tests.support.ec2_openstack import ACCESS, MINE
+from tests.support.ec2_openstack import ACCESS, GLANCE, MINE, TOKENS
 from tests.support.ec2_workshop import Workshop
 
 SECRET = "s3cr3t"
@@ -23,6 +24,10 @@ class Darkroom(Workshop):
         expired: token ids that no service takes any more.
         minted: how many tokens were minted.
         slow: looks at a server before a stop or a start is done.
+        data: what was uploaded, by image id.
+        states: what ``image_state`` was set to, in order.
+        objects: what S3 has, by bucket and key.
+        seen_keys: access keys that S3 was asked with.
     """
 
     def __init__(self, mock: requests_mock.Mocker) -> None:
@@ -31,8 +36,14 @@ class Darkroom(Workshop):
         self.expired: set[str] = set()
         self.minted = 0
         self.slow = 1
+        self.data: dict[str, bytes] = {}
+        self.states: list[str] = []
+        self.objects: dict[str, bytes] = {}
+        self.seen_keys: set[str] = set()
         self._left: dict[str, int] = {}
         super().__init__(mock)
+        mock.get(re.compile(f"{re.escape(GLANCE)}/images/.*/file"), content=self._download)
+        mock.get(re.compile(r"http://s3\.test/.*"), content=self._object)
         base = re.escape(keystone.URL)
         mock.get(re.compile(f"{base}/users/u1/credentials/OS-EC2/.*"), json=self._read_credential)
         mock.post(f"{keystone.URL}/ec2tokens", json=self._mint)
@@ -55,11 +66,54 @@ class Darkroom(Workshop):
         response.headers["X-Subject-Token"] = "minted-token"
         return keystone.token_body()
 
+    # -- S3 and Glance --------------------------------------------------------
+
+    def _object(self, request: Any, response: Any) -> bytes:
+        self.seen_keys.add(request.headers["Authorization"].split("Credential=")[1].split("/")[0])
+        key = unquote(request.url.removeprefix("http://s3.test/"))
+        for pattern, status in self.fail.items():
+            if re.search(pattern, request.url):
+                response.status_code = status
+                return b"<Error><Code>Broken</Code><Message>no &amp; no</Message></Error>"
+        if key not in self.objects:
+            response.status_code = 404
+            return b"<Error><Code>NoSuchKey</Code><Message>gone</Message></Error>"
+        return self.objects[key]
+
+    def _download(self, request: Any, response: Any) -> bytes:
+        token = request.headers["X-Auth-Token"]
+        self.project, self.admin = TOKENS.get(token, "service"), token in self.keystone.valid
+        image = self.images.get(request.url.split("/")[-2])
+        if image is None or not self._sees(image):
+            response.status_code = 404
+            return b"{}"
+        return self.data[image["id"]]
+
+    def _glance(self, request: Any, response: Any, path: str) -> Any:
+        image = self.images.get(path.split("/")[1]) if "/" in path else None
+        if path.endswith("/import"):
+            if "forbidden" in request.json()["method"]["uri"]:
+                return self.refused(response, 400, "not from there")
+            response.status_code = 202
+            image["status"] = "importing"  # type: ignore[index]
+            return None
+        if path.endswith("/file") and image is not None and self._sees(image):
+            if image["status"] != "queued":
+                return self.refused(response, 409, "Image status transition not allowed")
+            self.data[image["id"]] = request.body
+            image["size"] = len(request.body)
+        if request.method == "PATCH":
+            self.states += [c["value"] for c in request.json() if c["path"] == "/image_state"]
+        return super()._glance(request, response, path)
+
     # -- Nova -----------------------------------------------------------------
 
     def _answer(self, request: Any, response: Any) -> Any:
         if request.headers["X-Auth-Token"] in self.expired:
             return self.refused(response, 401, "This token has ended.")
+        if request.url.endswith("/file") and not isinstance(request.body, bytes):
+            # The data comes as it is sent; what is above it is written for JSON.
+            request._request.body = b"".join(request.body or ())
         return super()._answer(request, response)
 
     def _nova(self, request: Any, response: Any, path: str) -> Any:

@@ -18,7 +18,17 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 _context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(["trimaran.work", "trimaran.db.migrate", "tests.support.processes"])
+_preloaded = ["trimaran.work", "trimaran.db.migrate", "tests.support.processes"]
+
+
+def preload(module: str) -> None:
+    """Has the fork server import a module once for all children; before the first one starts."""
+    if module not in _preloaded:
+        _preloaded.append(module)
+    _context.set_forkserver_preload(_preloaded)
+
+
+preload("tests.support.processes")
 
 
 class Link:

@@ -57,13 +57,22 @@ class Image(Client):
         """Deletes an image."""
         self._delete("images", image_id)
 
-    def upload_image(self, image_id: str, data: bytes | Iterable[bytes]) -> None:
+    def upload_image(
+        self,
+        image_id: str,
+        data: bytes | Iterable[bytes],
+        *,
+        timeout: tuple[float, float] | None = None,
+    ) -> None:
         """Sends an image's data.
 
         Args:
             image_id: an image in state queued.
             data: bytes, a binary file, or parts that are sent as they come.
+            timeout: seconds that a part may take to be sent, and seconds for the
+                answer, which comes when all is stored; None for the usual ones.
         """
+        limits: dict[str, Any] = {} if timeout is None else {"timeout": timeout}
         # A stream cannot be sent twice, so keystoneauth must not repeat it with a new token.
         self.request(
             "PUT",
@@ -71,7 +80,18 @@ class Image(Client):
             data=data,
             headers={"Content-Type": _STREAM},
             allow_reauth=False,
+            **limits,
         )
+
+    def import_image(self, image_id: str, uri: str) -> None:
+        """Has Glance fetch an image's data itself (its method ``web-download``).
+
+        Args:
+            image_id: an image in state queued.
+            uri: where the data is; Glance decides whether it may be asked.
+        """
+        method = {"name": "web-download", "uri": uri}
+        self.request("POST", f"images/{segment(image_id)}/import", json={"method": method})
 
     def download_image(self, image_id: str) -> Iterator[bytes]:
         """Yields an image's data in parts of at most 1 MiB."""

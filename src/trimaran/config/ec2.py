@@ -179,6 +179,12 @@ def options() -> dict[str, list[cfg.Opt]]:
                 min=1,
                 help="Seconds after which a launch whose server never appeared counts as ended.",
             ),
+            cfg.IntOpt(
+                "largest_image_gib",
+                default=64,
+                min=1,
+                help="Largest image, in GiB, that a bundle in S3 may unwrap to.",
+            ),
         ],
     }
 

@@ -21,7 +21,8 @@ from trimaran.ec2.kinds.image import describe_images
 from trimaran.ec2.kinds.image_attribute import describe_image_attribute, reset_image_attribute
 from trimaran.ec2.kinds.image_create import create_image
 from trimaran.ec2.kinds.image_modify import deregister_image, modify_image_attribute
-from trimaran.ec2.kinds.image_register import copy_image, register_image
+from trimaran.ec2.kinds.image_copy import copy_image
+from trimaran.ec2.kinds.image_register import register_image
 from trimaran.ec2.kinds.instance import describe_instances
 from trimaran.ec2.kinds.snapshot import describe_snapshots
 from trimaran.ec2.protocol.errors import EC2Error
@@ -290,8 +291,9 @@ def test_an_image_is_registered_of_a_snapshot(
 @pytest.mark.parametrize(
     ("request_", "code"),
     [
-        ({"RootDeviceName": None}, "UnsupportedOperation"),
-        ({"ImageLocation": "bucket/manifest.xml"}, "UnsupportedOperation"),
+        # The name is the location then, and is none.
+        ({"RootDeviceName": None}, "InvalidParameterValue"),
+        ({"ImageLocation": "bucket/manifest.xml"}, "InvalidParameterCombination"),
         ({"Architecture": "vax"}, "InvalidParameterValue"),
         ({"BootMode": "uefi-preferred"}, "UnsupportedOperation"),
         ({"TpmSupport": "v2.0"}, "UnsupportedOperation"),
@@ -400,8 +402,9 @@ def test_death_before_glance_leaves_nothing(openstack: Workshop, me: Caller, sna
     assert len(openstack.images) == 1
 
 
-def test_copies_are_refused_for_what_they_are(openstack: Workshop, me: Caller, mine: str) -> None:
-    request = {"Name": "copy", "SourceRegion": "RegionOne", "SourceImageId": mine}
+def test_images_of_snapshots_are_not_copied(openstack: Workshop, me: Caller, snapshot: str) -> None:
+    source = _register(me, snapshot)
+    request = {"Name": "copy", "SourceRegion": "RegionOne", "SourceImageId": source}
     assert _refused(me, copy_image, **request) == "UnsupportedOperation"
     request["SourceRegion"] = "elsewhere"
     assert _refused(me, copy_image, **request) == "InvalidParameterValue"

@@ -301,6 +301,12 @@ def show(session: Session, id_: str) -> Job | None:
     return session.get(Job, id_)
 
 
+def finished_among(session: Session, ids: Collection[str]) -> set[str]:
+    """Which of these jobs are over."""
+    over = select(Job.id).where(Job.id.in_(ids), Job.state.in_(work.FINISHED))
+    return set(session.scalars(over))
+
+
 def listing(
     session: Session,
     *,

@@ -11,7 +11,7 @@ from trimaran import policy, work
 from trimaran.db.queries import ec2_tokens
 from trimaran.ec2 import journal
 from trimaran.ec2.context import Context
-from trimaran.ec2.jobs import create_image, launch, start
+from trimaran.ec2.jobs import copy_image, create_image, import_bundle, launch, start
 from trimaran.ec2.kinds import (
     image_reserve,
     instance_resize,
@@ -32,6 +32,10 @@ TOKENS_AT_ONCE = 1000
 #: Seconds after which a job that always waits or fails is given up, for operators to see.
 LONGEST = 86400.0
 
+#: Jobs that move whole images, at once in one process.
+DATA_AT_ONCE = 2
+#: Seconds between two looks for files that dead processes left.
+FILES_EVERY = 600.0
 Handler = Callable[[Context, work.JobRun], None]
 OnFailed = Callable[[Context, work.JobRun, str], None]
 
@@ -60,7 +64,12 @@ class Crew:
         self._add(journal.START, start.run)
         self.runner.periodic("ec2.tokens", TOKENS_EVERY, self._drop_old_tokens)
 
+        data = {"timeout": LONGEST, "limit": DATA_AT_ONCE}
+        self._add(journal.BUNDLE, import_bundle.run, import_bundle.failed, **data)
+        self._add(journal.COPY_IMAGE, copy_image.run, copy_image.failed, **data)
     def start(self) -> None:
+        # Each process looks after its own host.
+        self.runner.periodic("ec2.bundles", FILES_EVERY, self._sweep, leased=False)
         """Starts; nothing needs to answer yet."""
         self.runner.start()
 
@@ -92,6 +101,9 @@ class Crew:
 
     def _drop_old_tokens(self) -> None:
         while self._parts.db.write(_drop_old_tokens) == TOKENS_AT_ONCE:
+    def _sweep(self) -> None:
+        import_bundle.sweep(self._parts.conf.image_decryption_dir, self._parts.db)
+
             pass
 
 

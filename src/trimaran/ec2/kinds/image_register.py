@@ -1,7 +1,8 @@
-"""RegisterImage of snapshots, and CopyImage (spec ec2.md 3.5).
+"""RegisterImage (spec ec2.md 3.5).
 
-A registered image has no data in Glance: it is the list of its block devices,
-of which the root device is made from a snapshot.
+An image of snapshots has no data in Glance: it is the list of its block
+devices, of which the root device is made from a snapshot.  The others have
+data, which comes from a location (`image_bundle`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 from trimaran.cloud import gather
 from trimaran.ec2 import ids
 from trimaran.ec2.context import Context
+from trimaran.ec2.kinds.image_bundle import location_of, register_bundle, register_file
 from trimaran.ec2.kinds.image_devices import bare
 from trimaran.ec2.kinds.image_kind import MARK, Images
 from trimaran.ec2.kinds.image_reserve import discard, make_image
@@ -23,9 +25,14 @@ from trimaran.ec2.kinds.launch_devices import (
     invalid_devices,
     sources_of,
 )
-from trimaran.ec2.kinds.region import known_regions
 from trimaran.ec2.kinds.tag_rules import tag_specifications
-from trimaran.ec2.protocol.errors import EC2Error, invalid_value, missing, unsupported
+from trimaran.ec2.protocol.errors import (
+    EC2Error,
+    invalid_combination,
+    invalid_value,
+    missing,
+    unsupported,
+)
 from trimaran.ec2.reconcile import reconcile
 from trimaran.errors import NotFound, TrimaranError
 
@@ -38,31 +45,47 @@ _REFUSED = ("BillingProducts", "TpmSupport", "UefiData", "ImdsSupport")
 
 
 def register_image(ctx: Context, request: Request) -> dict[str, Any]:
-    """Make an image of snapshots."""
-    if not request.get("Name"):
+    """Make an image of snapshots, of a bundle in S3, or of a file that Glance fetches."""
+    name, root = request.get("Name"), request.get("RootDeviceName")
+    # Upstream's rule, for clients that know no ImageLocation.
+    location = request.get("ImageLocation") or ("" if root else name)
+    if not location and not root:
+        raise invalid_combination("ImageLocation or RootDeviceName is needed.")
+    if not location and not name:
         raise missing("Name")
-    for name in _REFUSED:
-        if request.get(name):
-            raise unsupported(f"The parameter {name} is not supported.")
-    if request.get("ImageLocation") or not request.get("RootDeviceName"):
-        raise unsupported("Images can be registered of snapshots, with RootDeviceName, only.")
+    for parameter in _REFUSED:
+        if request.get(parameter):
+            raise unsupported(f"The parameter {parameter} is not supported.")
     tags = tag_specifications(request.get("TagSpecifications"), ("image",)).get("image")
-    properties = _properties(ctx, request)
+    description = request.get("Description") or ""
+    body = {"name": name or location, "visibility": "private", **_properties(ctx, request)}
+    if not location:
+        return {"ImageId": _register_snapshots(ctx, request, body, description, tags)}
+    place = location_of(location)
+    body |= {"image_location": location, **_brought(ctx, request)}
+    register = register_bundle if place.bucket else register_file
+    return {"ImageId": register(ctx, place, body, description, tags)}
+
+
+def _register_snapshots(
+    ctx: Context,
+    request: Request,
+    body: Mapping[str, Any],
+    description: str,
+    tags: Mapping[str, str] | None,
+) -> str:
     devices = _devices(ctx, request)
     ctx.commit_point()
-    body = {
-        "name": request["Name"],
-        "visibility": "private",
+    full = {
+        "architecture": "x86_64",
+        **body,
         "disk_format": "raw",
         "container_format": "bare",
-        "root_device_name": request["RootDeviceName"],
-        "bdm_v2": "True",
-        "block_device_mapping": json.dumps(devices),
-        **properties,
+        **_device_properties(request["RootDeviceName"], devices),
     }
 
     def create(image_id: str) -> Mapping[str, Any]:
-        image = ctx.user.image.create_image({**body, MARK: image_id})
+        image = ctx.user.image.create_image({**full, MARK: image_id})
         try:
             ctx.user.image.upload_image(image["id"], b"")
         except TrimaranError:
@@ -70,27 +93,35 @@ def register_image(ctx: Context, request: Request) -> dict[str, Any]:
             raise
         return image
 
-    description = request.get("Description") or ""
-    return {"ImageId": make_image(ctx, create, description=description, tags=tags)}
+    return make_image(ctx, create, description=description, tags=tags)
 
 
-def copy_image(ctx: Context, request: Request) -> dict[str, Any]:
-    """Refused: the snapshots of an image cannot be copied, and there is one region."""
-    for name in ("Name", "SourceImageId", "SourceRegion"):
-        if not request.get(name):
-            raise missing(name)
-    if request["SourceRegion"] not in known_regions(ctx):
-        raise invalid_value("SourceRegion", request["SourceRegion"], "Unknown region.")
-    source = ids.check_id(request["SourceImageId"], "sourceImageId", "ami")
-    reconcile(ctx, Images(), [source])
-    raise unsupported("Copying of images is not supported by this cloud.")
+def _brought(ctx: Context, request: Request) -> dict[str, str]:
+    """Root device and further devices of an image with data of its own."""
+    root = request.get("RootDeviceName") or ""
+    entries = by_device(request.get("BlockDeviceMappings") or ())
+    if (entries.pop(bare(root), {}).get("Ebs") or {}).get("SnapshotId"):
+        raise invalid_combination("The root device comes from ImageLocation or from a snapshot.")
+    sources = sources_of(ctx, entries.values())
+    _sizes(ctx, sources)
+    devices = [as_property(device_of(row, None, False, {}, sources)) for row in entries.values()]
+    return _device_properties(root, devices)
+
+
+def _device_properties(root: str, devices: list[dict[str, Any]]) -> dict[str, str]:
+    made = {"root_device_name": root} if root else {}
+    if devices:
+        made |= {"bdm_v2": "True", "block_device_mapping": json.dumps(devices)}
+    return made
 
 
 def _properties(ctx: Context, request: Request) -> dict[str, str]:
-    architecture = request.get("Architecture") or "x86_64"
-    if architecture not in _ARCHITECTURES:
-        raise invalid_value("Architecture", architecture)
-    made = {"architecture": _ARCHITECTURES[architecture]}
+    made: dict[str, str] = {}
+    architecture = request.get("Architecture")
+    if architecture:
+        if architecture not in _ARCHITECTURES:
+            raise invalid_value("Architecture", architecture)
+        made["architecture"] = _ARCHITECTURES[architecture]
     if request.get("Description"):
         made["description"] = request["Description"]
     mode = request.get("BootMode")

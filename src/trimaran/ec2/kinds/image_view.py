@@ -46,7 +46,10 @@ def state_of_image(item_data: Mapping[str, Any], image: Mapping[str, Any]) -> st
         return str(noted)
     if not image:
         return "pending"
-    state = _STATES.get(str(image.get("status") or "").lower(), "error")
+    status = str(image.get("status") or "").lower()
+    if status == "queued" and image.get("os_glance_failed_import"):
+        return "failed"  # Glance could not fetch the data, and will not try again
+    state = _STATES.get(status, "error")
     if state in ("available", "pending"):
         state = _STEPS.get(str(image.get("image_state") or "").lower(), state)
     return state

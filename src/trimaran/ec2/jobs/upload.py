@@ -1,0 +1,80 @@
+"""Data on its way into an image of Glance, as a step of a job that may be done twice.
+
+Glance takes data for a queued image only, and makes it active with the last
+byte; so a look at the image tells whether an earlier run was done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from sqlalchemy.orm import Session
+
+from trimaran import work
+from trimaran.db.queries import ec2 as queries
+from trimaran.ec2.context import Context
+from trimaran.errors import Conflict
+
+PAUSE = 2.0
+#: Uploads that are begun at most.
+MOST = 10
+#: Seconds that Glance may take for an upload's end: it may copy the data once more.
+PATIENCE = 3600.0
+#: Seconds that Glance may take nothing in.
+STALL = 60.0
+
+
+def upload(ctx: Context, job: work.JobRun, image: str, data: Callable[[], Iterator[bytes]]) -> None:
+    """Upload an image's data unless it is there.
+
+    Args:
+        ctx: the job's, with the session of whoever asked.
+        job: notes how often it was tried.
+        image: Glance's id.
+        data: begins the data anew.
+
+    Raises:
+        NotFound: the image is gone.
+        work.Fail: it is in no state for data, or it was tried too often.
+        work.Retry: an earlier upload is not over.
+    """
+    status = ctx.user.image.image(image).get("status")
+    if status == "active":
+        return
+    if status in ("saving", "importing"):
+        raise work.Retry(PAUSE, "Glance to end an earlier upload")
+    if status != "queued":
+        raise work.Fail(f"the image is {status}")
+    tries = int(job.payload.get("uploads") or 0)
+    if tries >= MOST:
+        raise work.Fail(f"Glance did not take the data in {MOST} tries")
+    job.checkpoint(job.step, uploads=tries + 1)
+    try:
+        ctx.user.image.upload_image(image, data(), timeout=(STALL, PATIENCE))
+    except Conflict:
+        raise work.Retry(PAUSE, "the image to be ready for data") from None
+
+
+def alive(job: work.JobRun, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """The pieces, as long as the job is ours and the process is not to stop.
+
+    Raises:
+        work.LeaseLost, work.HandedOver: see `work.JobRun`.
+    """
+    for piece in pieces:
+        if job.lost:
+            raise work.LeaseLost(job.id)
+        if job.stopping:
+            job.checkpoint(job.step)
+        yield piece
+
+
+def mark_failed(ctx: Context, job: work.JobRun) -> None:
+    """Note in the image's item that its data will not come."""
+
+    def write(session: Session) -> None:
+        for item in queries.items_by_ids(session, ctx.project_id, [job.payload["item"]]):
+            data = {**item.data, "state": "failed"}
+            queries.update_item(session, ctx.project_id, item.id, data=data)
+
+    job.commit(write)
