@@ -6,12 +6,15 @@ import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from sqlalchemy.orm import Session
+
 from trimaran.db.queries import ec2 as queries
 from trimaran.ec2 import ids
 from trimaran.ec2.context import Context
 from trimaran.ec2.kinds import network_interface_kind as kind
 from trimaran.ec2.kinds.network_interface_attachments import settle_attachments
 from trimaran.ec2.kinds.network_interface_kind import PREFIX, Interfaces
+from trimaran.ec2.kinds.network_interface_routes import retell_routes
 from trimaran.ec2.kinds.network_interface_view import InterfaceDescriber
 from trimaran.ec2.protocol import filters, paging
 from trimaran.ec2.protocol.errors import EC2Error, missing
@@ -95,8 +98,13 @@ def delete_network_interface(ctx: Context, request: Request) -> dict[str, Any]:
             ctx.user.network.delete_port(pair.item.os_id or "")
     except (Conflict, Forbidden) as error:
         raise _kept(ctx, pair, error) from error
-    ctx.db.write(lambda s: queries.delete_items(s, ctx.project_id, [pair.item.id]))
+    ctx.db.write(lambda s: _forget(s, ctx, pair.item.id))
     return {}
+
+
+def _forget(session: Session, ctx: Context, interface_id: str) -> None:
+    queries.delete_items(session, ctx.project_id, [interface_id])
+    retell_routes(session, ctx, [interface_id])
 
 
 def one_interface(

@@ -19,9 +19,11 @@ from sqlalchemy.orm import Session
 from trimaran.cloud import gather
 from trimaran.db.queries import ec2 as queries
 from trimaran.db.queries.ec2 import Item
+from trimaran.ec2 import ids
 from trimaran.ec2.context import Context
 from trimaran.ec2.kinds import network_interface_kind as kind
 from trimaran.ec2.kinds.address_kind import AUTO
+from trimaran.ec2.kinds.network_interface_routes import retell_routes
 from trimaran.errors import NotFound
 
 LOG = logging.getLogger(__name__)
@@ -93,3 +95,4 @@ def _forget(session: Session, ctx: Context, instance_ids: Collection[str]) -> No
             data = kind.detached(item.data)
             queries.update_item(session, ctx.project_id, item.id, data=data)
     queries.delete_items(session, ctx.project_id, gone)
+    retell_routes(session, ctx, [each for each in gone if ids.kind_of(each) == kind.PREFIX])

@@ -31,6 +31,7 @@ from trimaran.db.queries import ec2 as queries
 from trimaran.db.queries.ec2 import Item, NewItem
 from trimaran.ec2 import ids
 from trimaran.ec2.context import Context
+from trimaran.ec2.kinds.network_interface_routes import retell_routes
 from trimaran.ec2.reconcile_kind import Fate, Found, Kind, Reference, Selection, Thunks
 
 PREFIX = "eni"
@@ -167,6 +168,10 @@ class Interfaces(Kind):
         waits = item.os_id is None and STAGE in item.data
         young = item.age is not None and item.age < ctx.conf.trimaran.launch_deadline_seconds
         return Fate.KEEP if waits and young else Fate.DELETE
+
+    def removed(self, session: Session, ctx: Context, items: Sequence[Item]) -> None:
+        """A route to an interface whose port was deleted in Neutron leads nowhere."""
+        retell_routes(session, ctx, [item.id for item in items])
 
     def hidden(self, item: Item) -> bool:
         return item.data.get(STAGE) == LAUNCHING

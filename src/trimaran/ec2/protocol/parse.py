@@ -38,6 +38,9 @@ _SCALAR_OR_LIST = {
     "GetPasswordData": frozenset({"InstanceId"}),
 }
 
+# Texts that upstream takes beside the model's members (spec 3.9).
+_BESIDE_THE_MODEL = {"ResetNetworkInterfaceAttribute": ("Attribute",)}
+
 Tree = dict[str, "str | Tree"]
 
 
@@ -65,7 +68,12 @@ def parse(operation: Operation, arguments: Mapping[str, str]) -> dict[str, Any]:
     tree = _tree(arguments)
     for name in _SCALAR_OR_LIST.get(operation.name, ()):
         _unlist(tree, name)
-    return _structure(shape, tree, "", top=True)
+    beside = {
+        name: text
+        for name in _BESIDE_THE_MODEL.get(operation.name, ())
+        if isinstance(text := tree.pop(name, None), str)
+    }
+    return _structure(shape, tree, "", top=True) | beside
 
 
 def _tree(arguments: Mapping[str, str]) -> Tree:
