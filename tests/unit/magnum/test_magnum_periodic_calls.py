@@ -22,6 +22,22 @@ class Ends:
         return Call(item, run, lambda: self.items.append(item))
 
 
+def test_threads_are_used_again_whatever_a_call_and_its_end_raise() -> None:
+    calls, seen = Calls(2, 10), set()
+
+    def work() -> None:
+        seen.add(threading.get_ident())
+        raise SystemExit(1)
+
+    def end() -> None:
+        raise RuntimeError("the database is away")
+
+    for number in range(20):
+        calls.run([Call(str(number), work, end)], patience=10)
+    assert len(seen) <= 2
+    assert calls.hanging == frozenset()
+
+
 def test_no_more_than_the_limit_run_at_once() -> None:
     ends, calls = Ends(), Calls(3, 10)
     lock, running, most = threading.Lock(), 0, 0

@@ -55,6 +55,7 @@ from trimaran.db.queries.magnum_nodegroups import (
     update_nodegroups_of,
 )
 from trimaran.db.queries.magnum_operations import (
+    cluster_at_rest,
     clusters_in_operation,
     count_operations,
     earlier_operation,
@@ -89,6 +90,7 @@ __all__ = [
     "as_uuid",
     "beat",
     "check_cluster_quota",
+    "cluster_at_rest",
     "cluster_in_full",
     "cluster_snapshot",
     "clusters_in_operation",

@@ -378,16 +378,19 @@ def destroy_cluster(session: Session, uuid: str) -> bool:
     return bool(changed(session, query))
 
 
-def clusters_to_poll(session: Session) -> list[Cluster]:
-    """Returns the clusters whose state the driver has to be asked for.
+def clusters_to_poll(session: Session) -> dict[str, str | None]:
+    """Returns the clusters whose state the driver has to be asked for, with their templates.
 
     Those in progress, those with node groups in progress under a settled
     cluster (F-66), and those whose deletion ended but whose rows are still
     there because a conductor died in between.
+
+    Returns:
+        UUID of the cluster to UUID of its template, the oldest cluster first.
     """
     busy = sa.select(NodeGroup.cluster_id).where(NodeGroup.status.in_(IN_PROGRESS))
     query = (
-        sa.select(Cluster)
+        sa.select(Cluster.uuid, Cluster.cluster_template_id)
         .where(
             sa.or_(
                 Cluster.status.in_((*IN_PROGRESS, "DELETE_COMPLETE")),
@@ -396,7 +399,7 @@ def clusters_to_poll(session: Session) -> list[Cluster]:
         )
         .order_by(Cluster.id)
     )
-    return list(session.scalars(query).all())
+    return dict(session.execute(query).tuples().all())
 
 
 __all__ = [

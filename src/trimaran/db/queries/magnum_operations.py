@@ -6,6 +6,7 @@ operations of one cluster can be put in order and found.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from sqlalchemy.orm import Session
 
 from trimaran.db.clock import db_now
 from trimaran.db.models import work
+from trimaran.db.models.magnum import Cluster
 from trimaran.db.models.work import Job, Lease
 from trimaran.db.queries import work_jobs
 from trimaran.db.upsert import changed
@@ -38,12 +40,35 @@ def clusters_in_operation(session: Session, kinds: Collection[str]) -> set[str]:
     return {key.partition("/")[0] for key in session.scalars(query) if key}
 
 
+def _unfinished(kinds: Collection[str], prefix: Any) -> sa.ColumnElement[bool]:
+    """The condition for unfinished operations of a cluster; ``prefix`` begins their keys."""
+    return sa.and_(
+        Job.due_at.is_not(None),
+        # The key of unfinished jobs only, and it has an index.
+        Job.active_key.like(prefix),
+        Job.kind.in_(list(kinds)),
+    )
+
+
 def in_operation(session: Session, kinds: Collection[str], cluster_uuid: str) -> bool:
     """Whether a cluster has an unfinished operation."""
-    query = sa.select(Job.id).where(
-        Job.due_at.is_not(None), Job.kind.in_(list(kinds)), Job.key.like(f"{cluster_uuid}/%")
-    )
+    query = sa.select(Job.id).where(_unfinished(kinds, f"{cluster_uuid}/%"))
     return session.scalar(query.limit(1)) is not None
+
+
+@functools.cache
+def _at_rest(kinds: tuple[str, ...]) -> sa.Select[Any]:
+    busy = sa.exists().where(_unfinished(kinds, sa.bindparam("prefix")))
+    return sa.select(Cluster).where(Cluster.uuid == sa.bindparam("uuid"), ~busy)
+
+
+def cluster_at_rest(session: Session, kinds: tuple[str, ...], cluster_uuid: str) -> Cluster | None:
+    """Returns a cluster unless it is gone or has an unfinished operation.
+
+    It is asked for each poll of a cluster, so the statement is built once.
+    """
+    values = {"uuid": cluster_uuid, "prefix": f"{cluster_uuid}/%"}
+    return session.scalars(_at_rest(kinds), values).one_or_none()
 
 
 def earlier_operation(
@@ -61,9 +86,7 @@ def earlier_operation(
     query = (
         sa.select(Job.kind)
         .where(
-            Job.due_at.is_not(None),
-            Job.kind.in_(list(kinds)),
-            Job.key.like(f"{cluster_uuid}/%"),
+            _unfinished(kinds, f"{cluster_uuid}/%"),
             Job.id != job_id,
             sa.or_(
                 Job.created_at < mine,

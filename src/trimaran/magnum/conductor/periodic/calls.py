@@ -10,6 +10,7 @@ only so long: a slow one keeps its place, not the others.
 from __future__ import annotations
 
 import logging
+import queue
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -19,6 +20,9 @@ from trimaran.errors import TrimaranError
 from trimaran.magnum.conductor import metrics
 
 LOG = logging.getLogger(__name__)
+
+#: seconds that a thread is kept for the next call
+KEEP = 5.0
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,9 @@ class Calls:
         self._changed = threading.Condition()
         self._began: dict[str, tuple[float, Call]] = {}
         self._hanging: set[str] = set()
+        # Threads that have nothing to do, and what the next of them is to do.
+        self._idle = 0
+        self._next: queue.SimpleQueue[Call] = queue.SimpleQueue()
 
     @property
     def hanging(self) -> frozenset[str]:
@@ -75,7 +82,7 @@ class Calls:
             if self._begin(call):
                 mine.add(call.item)
             else:
-                call.end()
+                self._end(call)
         limit = time.monotonic() + patience
         with self._changed:
             while mine & self._began.keys() and (left := limit - time.monotonic()) > 0:
@@ -92,10 +99,27 @@ class Calls:
                 LOG.error("%d calls hang; nothing new is begun", len(self._hanging))
                 return False
             self._began[call.item] = (time.monotonic(), call)
-        threading.Thread(
-            target=self._call, args=(call,), name=f"call-{call.item[-12:]}", daemon=True
-        ).start()
+            if self._idle:
+                self._idle -= 1
+                self._next.put(call)
+                return True
+        name = f"{self.task}-call"
+        threading.Thread(target=self._work, args=(call,), name=name, daemon=True).start()
         return True
+
+    def _work(self, call: Call) -> None:
+        """Makes calls, one after the other, until there is none for a while."""
+        while True:
+            self._call(call)
+            try:
+                call = self._next.get(timeout=KEEP)
+            except queue.Empty:
+                with self._changed:
+                    if self._idle:
+                        self._idle -= 1
+                        return
+                # Not idle any more: a call was put there for us in this moment.
+                call = self._next.get()
 
     def _wait(self, longest: float) -> None:
         """Waits for a change; calls that took too long lose their place."""
@@ -106,7 +130,7 @@ class Calls:
             del self._began[call.item]
             self._hanging.add(call.item)
             metrics.POLLS.labels(self.task, "late").inc()
-            call.end()
+            self._end(call)
         if not late:
             oldest = min(began for began, _ in self._began.values())
             self._changed.wait(max(0.01, min(longest, oldest + self._timeout - now)))
@@ -118,14 +142,21 @@ class Calls:
             outcome = "done"
         except TrimaranError as problem:
             LOG.warning("%s: %s; tried again in the next cycle", call.item, problem)
-        except Exception:
+        except BaseException:  # whatever a driver raises; the thread is needed again
             LOG.exception("%s: failed; tried again in the next cycle", call.item)
-        finally:
-            with self._changed:
-                in_time = self._began.pop(call.item, None) is not None
-                self._hanging.discard(call.item)
-                self._changed.notify_all()
-            if in_time:
-                metrics.POLLS.labels(self.task, outcome).inc()
-                metrics.POLL_SECONDS.labels(self.task).observe(time.monotonic() - began)
-                call.end()
+        with self._changed:
+            in_time = self._began.pop(call.item, None) is not None
+            self._hanging.discard(call.item)
+            self._idle += 1
+            self._changed.notify_all()
+        if in_time:
+            metrics.POLLS.labels(self.task, outcome).inc()
+            metrics.POLL_SECONDS.labels(self.task).observe(time.monotonic() - began)
+            self._end(call)
+
+    @staticmethod
+    def _end(call: Call) -> None:
+        try:
+            call.end()
+        except Exception:
+            LOG.exception("%s: its end could not be noted", call.item)

@@ -57,13 +57,13 @@ class StatusSync:
             if not rows:
                 return [], {}, datetime.min
             busy = queries.clusters_in_operation(session, KINDS)
-            wanted = {row.cluster_template_id or "" for row in rows}
+            wanted = {template for template in rows.values() if template}
             templates = {
                 uuid: ClusterTemplate.from_row(row, context)
                 for uuid, row in queries.templates_by_uuid(session, wanted).items()
             }
             return (
-                [row.uuid for row in rows if row.uuid not in busy],
+                [uuid for uuid in rows if uuid not in busy],
                 templates,
                 queries.now(session),
             )
@@ -84,10 +84,8 @@ class StatusSync:
         crew = self._crew
 
         def look(session: Session) -> Cluster | None:
-            row = queries.find_cluster(session, uuid)
-            if row is None or queries.in_operation(session, KINDS, uuid):
-                return None
-            return Cluster.from_row(row, crew.admin())
+            row = queries.cluster_at_rest(session, KINDS, uuid)
+            return None if row is None else Cluster.from_row(row, crew.admin())
 
         cluster = crew.db.read(look)
         if cluster is None:
