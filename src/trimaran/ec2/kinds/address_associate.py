@@ -23,6 +23,7 @@ from trimaran.ec2.kinds import address_kind as kind
 from trimaran.ec2.kinds import network_interface_kind as interface_kind
 from trimaran.ec2.kinds.address import address_of, not_owned, one_address
 from trimaran.ec2.kinds.address_kind import PREFIX, association_id
+from trimaran.ec2.kinds.guest_changes import interfaces_changed, server_changed
 from trimaran.ec2.kinds.instance_kind import Instances
 from trimaran.ec2.kinds.network_interface import one_interface
 from trimaran.ec2.kinds.network_interface_ips import one_of
@@ -78,7 +79,9 @@ def associate_address(ctx: Context, request: Request) -> dict[str, Any]:
     ctx.commit_point()
     _make_way(ctx, target)
     row = _update(ctx, pair, target)
-    return {"AssociationId": _note(ctx, pair, target, row)}
+    association = _note(ctx, pair, target, row)
+    interfaces_changed(ctx, [target.pair.item.id, pair.item.data.get(kind.INTERFACE)])
+    return {"AssociationId": association}
 
 
 def disassociate_address(ctx: Context, request: Request) -> dict[str, Any]:
@@ -104,6 +107,7 @@ def disassociate_address(ctx: Context, request: Request) -> dict[str, Any]:
         except NotFound as error:
             raise _no_association(str(request.get("AssociationId"))) from error
     _change(ctx, pair.item, kind.dissociated)
+    interfaces_changed(ctx, [pair.item.data.get(kind.INTERFACE)])
     return {}
 
 
@@ -310,6 +314,7 @@ def _associate_standard(ctx: Context, request: Request) -> dict[str, Any]:
         raise EC2Error(
             "Gateway.NotAttached", "The instance's network has no way to the outside."
         ) from error
+    server_changed(ctx, instance.item.os_id or "")
     return {}
 
 
@@ -317,5 +322,8 @@ def _disassociate_standard(ctx: Context, public_ip: str) -> dict[str, Any]:
     row = _standard(ctx, public_ip)
     ctx.commit_point()
     if row.get("port_id"):
+        ports = ctx.user.network.ports(id=row["port_id"], fields=["device_id"])
         ctx.user.network.update_floating_ip(row["id"], {"port_id": None})
+        for port in ports:
+            server_changed(ctx, port.get("device_id") or "")
     return {}

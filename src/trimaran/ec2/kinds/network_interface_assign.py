@@ -12,6 +12,7 @@ from typing import Any
 
 from trimaran.ec2.context import Context
 from trimaran.ec2.kinds import network_interface_kind as kind
+from trimaran.ec2.kinds.guest_changes import interfaces_changed
 from trimaran.ec2.kinds.network_interface import one_interface
 from trimaran.ec2.kinds.network_interface_ips import (
     check_address,
@@ -56,6 +57,7 @@ def assign_private_ip_addresses(ctx: Context, request: Request) -> dict[str, Any
         return [*now, *new, *({"subnet_id": subnet_os_id} for _ in range(count))]
 
     before, after = _change(ctx, pair, port, more, named)
+    interfaces_changed(ctx, [pair.item.id])
     assigned = [each for each in after if each in named or each not in before]
     return {
         "NetworkInterfaceId": pair.item.id,
@@ -87,6 +89,7 @@ def unassign_private_ip_addresses(ctx: Context, request: Request) -> dict[str, A
         return [row for row in now if row["ip_address"] not in named]
 
     _change(ctx, pair, port, fewer, named)
+    interfaces_changed(ctx, [pair.item.id])
     return {}
 
 

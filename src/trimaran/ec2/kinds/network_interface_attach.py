@@ -20,6 +20,7 @@ from trimaran.ec2 import ids
 from trimaran.ec2.context import Context
 from trimaran.ec2.kinds import instance_states as states
 from trimaran.ec2.kinds import network_interface_kind as kind
+from trimaran.ec2.kinds.guest_changes import interfaces_changed
 from trimaran.ec2.kinds.instance_kind import Instances
 from trimaran.ec2.kinds.instance_type import INTERFACES
 from trimaran.ec2.kinds.network_interface import in_use, one_interface, require_free
@@ -60,6 +61,7 @@ def attach_network_interface(ctx: Context, request: Request) -> dict[str, Any]:
     except TrimaranError as error:
         _forget(ctx, pair)
         raise _refusal(error, pair, instance) from error
+    interfaces_changed(ctx, [pair.item.id])
     return {"AttachmentId": ids.derive(pair.item.id, ATTACHMENT), "NetworkCardIndex": 0}
 
 
@@ -93,6 +95,7 @@ def detach_network_interface(ctx: Context, request: Request) -> dict[str, Any]:
             "IncorrectState", f"The attachment '{attachment_id}' cannot be ended now."
         ) from error
     ctx.db.write(lambda s: _note_detaching(s, ctx, pair))
+    interfaces_changed(ctx, [pair.item.id])
     return {}
 
 

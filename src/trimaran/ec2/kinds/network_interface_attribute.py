@@ -7,6 +7,7 @@ from typing import Any
 
 from trimaran.ec2.context import Context
 from trimaran.ec2.kinds import network_interface_kind as kind
+from trimaran.ec2.kinds.guest_changes import interfaces_changed
 from trimaran.ec2.kinds.instance_options import change_item
 from trimaran.ec2.kinds.network_interface import one_interface
 from trimaran.ec2.kinds.network_interface_attach import no_attachment
@@ -86,6 +87,7 @@ def set_groups(ctx: Context, pair: Pair, wanted: list[str]) -> None:
     groups = groups_in_vpc(ctx, wanted, pair.item.vpc_id or "")
     ctx.commit_point()
     _update(ctx, pair, {"security_groups": neutron_ids(groups)})
+    interfaces_changed(ctx, [pair.item.id])
 
 
 def _describe(ctx: Context, pair: Pair, describer: InterfaceDescriber, value: Any) -> None:
