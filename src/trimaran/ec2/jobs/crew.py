@@ -99,11 +99,11 @@ class Crew:
             request_id=f"req-{job.id}",
         )
 
-    def _drop_old_tokens(self) -> None:
-        while self._parts.db.write(_drop_old_tokens) == TOKENS_AT_ONCE:
     def _sweep(self) -> None:
         import_bundle.sweep(self._parts.conf.image_decryption_dir, self._parts.db)
 
+    def _drop_old_tokens(self) -> None:
+        while self._parts.db.write(_drop_old_tokens) == TOKENS_AT_ONCE:
             pass
 
 
