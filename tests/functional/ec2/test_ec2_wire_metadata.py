@@ -19,6 +19,7 @@ import requests
 from tests.support.cloud import ADMIN, ALT, DEMO, CloudEnv
 from tests.support.ec2 import Daemon, free_port, keys_of, running, write_conf
 from tests.support.ec2_server import server_with_key
+from tests.support.ec2_tenant import tenant
 from tests.support.metadata_agent import agents_headers
 from tests.support.nova_metadata import SECRET, nova_metadata
 
@@ -245,6 +246,66 @@ def test_tags_change_for_the_guest_as_the_api_changes_them(
     until(lambda: get(f"{META}/tags/instance/Role").text == "web\nß")
     ec2.delete_tags(Resources=[instance_id])
     until(lambda: get(f"{META}/tags/instance/Role").status_code == 404)
+
+
+def test_addresses_and_groups_change_for_the_guest_as_the_api_changes_them(
+    daemons: tuple[Daemon, Daemon], cloud_env: CloudEnv
+) -> None:
+    """In a VPC, whose interfaces, subnets and groups have ids of their own."""
+    metadata, api = daemons
+    with tenant(cloud_env) as mine:
+        ec2 = api.client(mine.keys)
+        named = [{"Name": "name", "Values": ["cirros-sandbox"]}]
+        image = ec2.describe_images(Filters=named)["Images"][0]["ImageId"]
+        [made] = ec2.run_instances(ImageId=image, InstanceType="m1.tiny", MinCount=1, MaxCount=1)[
+            "Instances"
+        ]
+        instance_id = made["InstanceId"]
+
+        def shown() -> dict[str, Any]:
+            answer = ec2.describe_instances(InstanceIds=[instance_id])
+            return dict(answer["Reservations"][0]["Instances"][0])
+
+        until(lambda: shown()["State"]["Name"] == "running", 120)
+        server_id = mine.servers()[instance_id]["id"]
+        headers = agents_headers(server_id, mine.project.id, SECRET)
+
+        def get(path: str) -> str:
+            response = requests.get(f"{metadata.url}{META}/{path}", headers=headers, timeout=120)
+            return response.text if response.status_code == 200 else ""
+
+        [interface] = shown()["NetworkInterfaces"]
+        base = f"network/interfaces/macs/{interface['MacAddress']}"
+        [vpc] = ec2.describe_vpcs(VpcIds=[interface["VpcId"]])["Vpcs"]
+        told = {
+            "instance-id": instance_id,
+            "local-ipv4": interface["PrivateIpAddress"],
+            "security-groups": "default",
+            f"{base}/interface-id": interface["NetworkInterfaceId"],
+            f"{base}/subnet-id": interface["SubnetId"],
+            f"{base}/vpc-id": vpc["VpcId"],
+            f"{base}/vpc-ipv4-cidr-block": vpc["CidrBlock"],
+            f"{base}/security-group-ids": interface["Groups"][0]["GroupId"],
+        }
+        assert {path: get(path) for path in told} == told
+        before = get("public-ipv4")
+        address = ec2.allocate_address(Domain="vpc")
+        public = address["PublicIp"]
+        ec2.associate_address(AllocationId=address["AllocationId"], InstanceId=instance_id)
+        until(lambda: get("public-ipv4") == public != before)
+        assert get(f"{base}/ipv4-associations/{public}") == interface["PrivateIpAddress"]
+        group = ec2.create_security_group(GroupName="web", Description="web", VpcId=vpc["VpcId"])[
+            "GroupId"
+        ]
+        ec2.modify_instance_attribute(InstanceId=instance_id, Groups=[group])
+        until(lambda: get("security-groups") == "web")
+        assert get(f"{base}/security-group-ids") == group
+        association = ec2.describe_addresses()["Addresses"][0]["AssociationId"]
+        ec2.disassociate_address(AssociationId=association)
+        until(lambda: get("public-ipv4") != public)
+        ec2.release_address(AllocationId=address["AllocationId"])
+        ec2.terminate_instances(InstanceIds=[instance_id])
+        until(lambda: get("instance-id") == "")
 
 
 def test_novas_metadata_is_passed_on(get: Get, cloud_env: CloudEnv, server: dict[str, Any]) -> None:
