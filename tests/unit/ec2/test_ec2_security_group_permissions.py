@@ -296,8 +296,8 @@ def test_neutron_refuses_all_or_none(openstack: Groups, me: Caller, web: Row) ->
     openstack.before = lambda method, path: (
         openstack.groups.remove(openstack.named("api")) if method == "POST" else None
     )
-    pair = {"UserIdGroupPairs": [{"GroupId": API}]}
-    request = {"GroupId": WEB, "IpPermissions": [tcp(1), tcp(2, **pair)]}
+    named = tcp(2, UserIdGroupPairs=[{"GroupId": API}])
+    request = {"GroupId": WEB, "IpPermissions": [tcp(1), named]}
     assert code_of(me, authorize_security_group_ingress, **request) == "InvalidGroup.NotFound"
     assert openstack.rules(web) == []
 

@@ -8,9 +8,12 @@ from typing import Any
 import pytest
 import requests_mock as mocking
 
+from tests.support.ec2_deaths import Death, Deaths, dying, run_all
 from tests.support.ec2_groups import Groups
 from tests.support.ec2_jobs import finish, jobs_of
 from tests.support.ec2_openstack import MINE, NEUTRON, THEIRS, Caller
+from trimaran.cloud.network import Network
+from trimaran.db import Database
 from trimaran.db.queries import ec2 as queries
 from trimaran.db.queries.ec2 import Item, NewItem
 from trimaran.ec2 import ids, journal
@@ -44,13 +47,16 @@ def vpcs(me: Caller, openstack: Groups) -> None:
         put_vpc(me, vpc_id)
         group = openstack.group(vpc_id, description=DESCRIPTION)
         new = NewItem("sg", group["id"], MINE, vpc_id=vpc_id, id=ids.derive(vpc_id, "sg"))
-        me.db.write(lambda s, new=new: queries.add_items(s, [new], ids.mint))
+        _store(me, new)
+
+
+def _store(me: Caller, new: NewItem) -> None:
+    me.db.write(lambda s: queries.add_items(s, [new], ids.mint))
 
 
 def put_vpc(me: Caller, vpc_id: str, **data: Any) -> None:
     data = {"cidr_block": "10.0.0.0/16", "is_default": False} | data
-    new = NewItem("vpc", f"router-{vpc_id}", MINE, data, id=vpc_id)
-    me.db.write(lambda s: queries.add_items(s, [new], ids.mint))
+    _store(me, NewItem("vpc", f"router-{vpc_id}", MINE, data, id=vpc_id))
 
 
 def code_of(me: Caller, action: Any, **request: Any) -> str:
@@ -254,26 +260,22 @@ def test_no_answer_and_not_made(openstack: Groups, me: Caller, vpcs: None) -> No
     assert shown(me, GroupIds=[group_id])[0]["GroupName"] == "web"
 
 
-def test_a_process_that_dies_after_neutron_made_the_group(
-    openstack: Groups, me: Caller, vpcs: None
+@pytest.mark.parametrize("at", range(10))
+def test_a_group_whose_process_died_is_there_or_not(
+    openstack: Groups, me: Caller, vpcs: None, at: int
 ) -> None:
-    class Died(BaseException):
-        pass
-
-    def before(method: str, path: str) -> None:
-        if method == "PUT":
-            raise Died
-
-    openstack.before = before
-    with pytest.raises(Died):
+    calls = [(Network, "create_security_group"), (Network, "update_security_group")]
+    deaths = Deaths(at)
+    with dying(deaths, *calls, (Database, "write")), pytest.raises(Death):
         create(me)
-    openstack.before = lambda method, path: None
-    [left] = [row for row in openstack.groups if row["name"].startswith("sg-")]
-    # Nobody was told of it, so nobody sees it.
-    assert left["name"] not in {row["GroupId"] for row in shown(me)}
-    finish(me, journal.GROUP)
-    assert left not in openstack.groups
-    assert len(items(me)) == 2
+    # Nobody was told of it, so nobody sees it until it is decided.
+    if at < 9:
+        assert {row["GroupName"] for row in shown(me)} == {"default"}, deaths.moment
+    run_all(me)
+    made = [row["GroupName"] for row in shown(me) if row["GroupName"] != "default"]
+    assert sorted(row["name"] for row in openstack.groups) == sorted([VPC, OTHER, *made])
+    assert len(items(me)) == 2 + len(made)
+    assert made == (["web"] if at == 9 else [])
     create(me)
 
 
@@ -466,9 +468,14 @@ def test_groups_of_a_launch(openstack: Groups, me: Caller, vpcs: None) -> None:
     assert [pair.item.id for pair in groups_by(context, [], ["web"], VPC)] == [group_id]
     both = groups_by(context, [group_id], ["web", "default"], VPC)
     assert [pair.item.id for pair in both] == [group_id, DEFAULT]
-    for wrong in ((["sg-00000099"], []), ([], ["api"]), (["sg-0000000b"], [])):
+    wrong: list[tuple[list[str], list[str]]] = [
+        (["sg-00000099"], []),
+        ([], ["api"]),
+        (["sg-0000000b"], []),
+    ]
+    for group_ids, names in wrong:
         with pytest.raises(EC2Error) as caught:
-            groups_by(context, *wrong, VPC)
+            groups_by(context, group_ids, names, VPC)
         assert caught.value.code == "InvalidGroup.NotFound"
 
 
