@@ -35,6 +35,8 @@ REVOKE = "ec2.revoke"
 MODIFY_RULES = "ec2.modify_rules"
 #: A VPN connection is half there (`kinds.vpn_connection`).
 VPN = "ec2.vpn"
+#: A volume that grows gets another type afterwards (`kinds.volume_retype`).
+RETYPE = "ec2.retype"
 IMAGE = "ec2.image"
 #: A topology object is half there: remove what there is of it (`kinds.topology_raze`).
 RAZE = "ec2.raze"

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 import requests_mock as mocking
 
+from tests.support.ec2_jobs import finish, jobs_of
 from tests.support.ec2_openstack import Caller
 from tests.support.ec2_storage import Storage
+from trimaran.ec2 import journal
 from trimaran.ec2.kinds.volume import describe_volumes
 from trimaran.ec2.kinds.volume_create import create_volume
 from trimaran.ec2.kinds.volume_modify import describe_volumes_modifications, modify_volume
@@ -72,6 +74,67 @@ def test_a_volume_grows(
     )
 
 
+BOTH = {"VolumeType": "shared", "Size": 9}
+
+
+def test_size_and_type_are_changed_by_one_call(
+    openstack: Storage, me: Caller, volume: dict[str, Any], volume_id: str
+) -> None:
+    answer = me(modify_volume, VolumeId=volume_id, **BOTH)["VolumeModification"]
+    expected = {
+        "ModificationState": "modifying",
+        "OriginalSize": 2,
+        "TargetSize": 9,
+        "OriginalVolumeType": "plain",
+        "TargetVolumeType": "shared",
+    }
+    assert {name: answer[name] for name in expected} == expected
+    # It has grown and waits for its type: still going on, and not to be changed.
+    volume["status"] = "available"
+    assert _last(me)["ModificationState"] == "modifying"
+    assert _code(me, modify_volume, VolumeId=volume_id, Size=10) == "IncorrectModificationState"
+    [job] = finish(me, journal.RETYPE)
+    assert job.state == "done"
+    assert (volume["size"], volume["volume_type"]) == (9, "shared")
+    assert [list(body) for _, _, body in openstack.bodies[-2:]] == [["os-extend"], ["os-retype"]]
+    volume["status"] = "available"
+    assert _last(me)["ModificationState"] == "completed"
+
+
+def test_a_type_that_cannot_follow_fails_the_change(
+    openstack: Storage, me: Caller, volume: dict[str, Any], volume_id: str
+) -> None:
+    me(modify_volume, VolumeId=volume_id, **BOTH)
+    volume["status"] = "available"
+    openstack.fail = {f"volumes/{volume['id']}/action": 400}
+    [job] = finish(me, journal.RETYPE)
+    assert job.state == "failed"
+    assert _last(me)["ModificationState"] == "failed"
+    openstack.fail = {}
+    me(modify_volume, VolumeId=volume_id, VolumeType="shared")
+    assert volume["volume_type"] == "shared"
+
+
+def test_a_volume_that_did_not_grow_keeps_its_type(
+    openstack: Storage, me: Caller, volume: dict[str, Any], volume_id: str
+) -> None:
+    me(modify_volume, VolumeId=volume_id, **BOTH)
+    volume |= {"status": "error_extending", "size": 2}
+    [job] = finish(me, journal.RETYPE)
+    assert (job.state, volume["volume_type"]) == ("failed", "plain")
+    assert _last(me)["ModificationState"] == "failed"
+
+
+def test_a_refusal_to_grow_leaves_nothing_behind(
+    openstack: Storage, me: Caller, volume: dict[str, Any], volume_id: str
+) -> None:
+    openstack.fail = {f"volumes/{volume['id']}/action": 409}
+    assert _code(me, modify_volume, VolumeId=volume_id, **BOTH) == "IncorrectState"
+    openstack.fail = {}
+    assert me(describe_volumes_modifications)["VolumesModifications"] == []
+    assert not [job for job in jobs_of(me.db, journal.RETYPE) if job.state != "cancelled"]
+
+
 def test_an_attached_volume_grows_as_well(
     openstack: Storage, me: Caller, volume: dict[str, Any], volume_id: str
 ) -> None:
@@ -111,8 +174,6 @@ def test_types_are_changed_and_named_as_asked(
     assert (answer["ModificationState"], answer["TargetVolumeType"]) == ("completed", "gp2")
     assert (answer["OriginalVolumeType"], len(openstack.bodies)) == ("gp3", count)
     assert me(describe_volumes)["Volumes"][0]["VolumeType"] == "gp2"
-    both = {"VolumeId": volume_id, "VolumeType": "shared", "Size": 9}
-    assert _code(me, modify_volume, **both) == "UnsupportedOperation"
     # What is as it is asked for does not count.
     me(modify_volume, VolumeId=volume_id, VolumeType="gp2", Size=3)
     assert volume["size"] == 3

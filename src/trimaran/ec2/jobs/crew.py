@@ -14,12 +14,14 @@ from trimaran.ec2.context import Context
 from trimaran.ec2.jobs import copy_image, create_image, import_bundle, launch, start
 from trimaran.ec2.kinds import (
     image_reserve,
+    instance_end,
     instance_resize,
     security_group_create,
     security_group_modify,
     security_group_revoke,
     topology,
     topology_raze,
+    volume_retype,
     vpn_connection,
 )
 from trimaran.ec2.parts import Parts
@@ -31,11 +33,11 @@ TOKENS_EVERY = 3600.0
 TOKENS_AT_ONCE = 1000
 #: Seconds after which a job that always waits or fails is given up, for operators to see.
 LONGEST = 86400.0
-
 #: Jobs that move whole images, at once in one process.
 DATA_AT_ONCE = 2
 #: Seconds between two looks for files that dead processes left.
 FILES_EVERY = 600.0
+
 Handler = Callable[[Context, work.JobRun], None]
 OnFailed = Callable[[Context, work.JobRun, str], None]
 
@@ -53,23 +55,25 @@ class Crew:
         self.runner = work.Runner(parts.db, own=parts.own, name="ec2-api")
         self._add(journal.LAUNCH, launch.run)
         self._add(journal.RESIZE, instance_resize.run)
+        self._add(journal.END, instance_end.run)
         self._add(journal.GROUP, security_group_create.run)
         self._add(journal.REVOKE, security_group_revoke.run)
         self._add(journal.MODIFY_RULES, security_group_modify.run)
         self._add(journal.VPN, vpn_connection.run)
+        self._add(journal.RETYPE, volume_retype.run, volume_retype.failed)
         self._add(journal.IMAGE, image_reserve.run)
         self._add(journal.RAZE, topology_raze.run)
         self._add(journal.TOPOLOGY, topology.run)
         self._add(journal.CREATE_IMAGE, create_image.run, create_image.failed)
         self._add(journal.START, start.run)
-        self.runner.periodic("ec2.tokens", TOKENS_EVERY, self._drop_old_tokens)
-
         data = {"timeout": LONGEST, "limit": DATA_AT_ONCE}
         self._add(journal.BUNDLE, import_bundle.run, import_bundle.failed, **data)
         self._add(journal.COPY_IMAGE, copy_image.run, copy_image.failed, **data)
-    def start(self) -> None:
+        self.runner.periodic("ec2.tokens", TOKENS_EVERY, self._drop_old_tokens)
         # Each process looks after its own host.
         self.runner.periodic("ec2.bundles", FILES_EVERY, self._sweep, leased=False)
+
+    def start(self) -> None:
         """Starts; nothing needs to answer yet."""
         self.runner.start()
 

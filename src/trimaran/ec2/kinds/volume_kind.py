@@ -40,7 +40,8 @@ DRAFT = "draft"
 ATTACHED = "attached"
 TYPE = "type"
 
-_OWNER = "os-vol-tenant-attr:tenant_id"
+#: Whose a volume is, as Cinder tells administrators and owners.
+OWNER = "os-vol-tenant-attr:tenant_id"
 
 
 class Volumes(Kind):
@@ -57,7 +58,7 @@ class Volumes(Kind):
             Found("vol", row["id"], row, hint=hint(row.get("name"), "vol"))
             for row in rows_of(listed, "volume")
             # An administrator is shown other projects' volumes when asking for one by its id.
-            if row.get(_OWNER, ctx.project_id) == ctx.project_id
+            if row.get(OWNER, ctx.project_id) == ctx.project_id
         ]
 
     def new_item(self, ctx: Context, found: Found) -> NewItem:

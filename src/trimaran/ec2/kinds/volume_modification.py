@@ -13,6 +13,8 @@ from trimaran.ec2.context import Context
 from trimaran.ec2.kinds import volume_states as states
 
 MODIFICATION = "modification"
+#: In the note: another step follows, so the change goes on whatever the volume says.
+WAITS = "waits"
 MODIFYING, COMPLETED, FAILED = "modifying", "completed", "failed"
 
 
@@ -26,7 +28,7 @@ def state_of(note: Mapping[str, Any], volume: Mapping[str, Any]) -> str:
     """
     if note.get("state"):
         return str(note["state"])
-    if states.status_of(volume) in states.MODIFYING:
+    if note.get(WAITS) or states.status_of(volume) in states.MODIFYING:
         return MODIFYING
     size, kind = note.get("size"), note.get("type")
     reached = (not size or (volume.get("size") or 0) >= size) and (

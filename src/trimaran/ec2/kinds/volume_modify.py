@@ -8,13 +8,14 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from trimaran.db.queries import ec2 as queries
-from trimaran.ec2 import ids
+from trimaran.ec2 import ids, journal
 from trimaran.ec2.context import Context
+from trimaran.ec2.kinds import volume_retype
 from trimaran.ec2.kinds import volume_states as states
 from trimaran.ec2.kinds.volume import one_volume
 from trimaran.ec2.kinds.volume_create import check_size
 from trimaran.ec2.kinds.volume_kind import TYPE, Volumes
-from trimaran.ec2.kinds.volume_modification import MODIFICATION, MODIFYING, shown, state_of
+from trimaran.ec2.kinds.volume_modification import MODIFICATION, MODIFYING, WAITS, shown, state_of
 from trimaran.ec2.kinds.volume_types import Choice, choose_type, refuse_promises
 from trimaran.ec2.kinds.volume_view import body_of, type_of
 from trimaran.ec2.protocol import filters, paging
@@ -26,7 +27,7 @@ from trimaran.ec2.protocol.errors import (
 )
 from trimaran.ec2.reconcile import reconcile
 from trimaran.ec2.reconcile_kind import Pair
-from trimaran.errors import BadRequest, Conflict, NotFound
+from trimaran.errors import BadRequest, Conflict, NotFound, TrimaranError, Unavailable
 
 Request = Mapping[str, Any]
 
@@ -51,7 +52,11 @@ FILTERS: filters.Table = {
 
 
 def modify_volume(ctx: Context, request: Request) -> dict[str, Any]:
-    """Make a volume larger, or give it another type; Cinder does one at a time."""
+    """Make a volume larger, and give it another type.
+
+    Cinder does one at a time: of both, the type follows by a job once the
+    volume has grown (`volume_retype`).
+    """
     refuse_promises(request)
     size, kind = request.get("Size"), request.get("VolumeType")
     shared = request.get("MultiAttachEnabled")
@@ -74,8 +79,6 @@ def modify_volume(ctx: Context, request: Request) -> dict[str, Any]:
         if choice.name is None:
             choice = Choice(ctx.user.volume.volume_type(DEFAULT)["name"], choice.alias)
     retype = bool(choice.name) and choice.name != volume.get("volume_type")
-    if larger and retype:
-        raise unsupported("Size and type can be changed one after the other only.")
     ctx.commit_point()
     note = {
         "size": size,
@@ -86,14 +89,17 @@ def modify_volume(ctx: Context, request: Request) -> dict[str, Any]:
     }
     if not larger and not retype:
         note |= {"state": "completed", "end": ctx.now.isoformat()}
-    if larger:
-        action: dict[str, Any] = {"os-extend": {"new_size": size}}
-        _change(ctx, pair, action)
-    elif retype:
-        _change(
-            ctx, pair, {"os-retype": {"new_type": choice.name, "migration_policy": "on-demand"}}
-        )
-    _note(ctx, pair, note, choice if kind else None)
+    extend: dict[str, Any] = {"os-extend": {"new_size": size}}
+    if larger and retype:
+        _both(ctx, pair, note, extend)
+    else:
+        if larger:
+            _change(ctx, pair, extend)
+        elif retype:
+            _change(
+                ctx, pair, {"os-retype": {"new_type": choice.name, "migration_policy": "on-demand"}}
+            )
+        _note(ctx, pair, note, choice if kind else None)
     going = {**volume, "status": "extending"} if larger or retype else volume
     return {"VolumeModification": shown(pair.item.id, note, going)}
 
@@ -122,8 +128,39 @@ def _goes_on(pair: Pair) -> bool:
     return state_of(pair.item.data[MODIFICATION], body_of(pair)) == MODIFYING
 
 
+def _both(ctx: Context, pair: Pair, note: dict[str, Any], extend: dict[str, Any]) -> None:
+    """Lets the volume grow; what follows is on record before."""
+    before = pair.item.data.get(MODIFICATION)
+
+    def begin(session: Session) -> str:
+        _set(session, ctx, pair, {**note, WAITS: True})
+        return volume_retype.begin(session, ctx, pair.item.id, pair.item.os_id or "", note)
+
+    def undo(session: Session) -> None:
+        _set(session, ctx, pair, before)
+        journal.end(session, job_id)
+
+    job_id = ctx.db.write(begin)
+    try:
+        _change(ctx, pair, extend)
+    except Unavailable:
+        raise  # nobody knows: the job will see
+    except TrimaranError:
+        ctx.db.write(undo)
+        raise
+    ctx.db.write(lambda s: journal.hasten(s, job_id, volume_retype.PAUSE))
+
+
+def _set(session: Session, ctx: Context, pair: Pair, note: Mapping[str, Any] | None) -> None:
+    for item in queries.items_by_ids(session, ctx.project_id, [pair.item.id]):
+        data = {name: value for name, value in item.data.items() if name != MODIFICATION}
+        data |= {MODIFICATION: dict(note)} if note else {}
+        queries.update_item(session, ctx.project_id, item.id, data=data)
+
+
 def _check_state(pair: Pair, volume: Mapping[str, Any]) -> None:
-    if pair.found is not None and states.status_of(volume) in states.MODIFYING:
+    waits = (pair.item.data.get(MODIFICATION) or {}).get(WAITS)
+    if pair.found is not None and (waits or states.status_of(volume) in states.MODIFYING):
         raise EC2Error(
             "IncorrectModificationState",
             f"The volume '{pair.item.id}' is being modified already.",
