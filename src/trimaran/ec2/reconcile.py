@@ -187,6 +187,7 @@ class _Run:
             {*self.new, *references}, {thing.hint for thing in self.new.values() if thing.hint}
         )
         self.seen.ids.update({os_id: item.id for os_id, item in known.items()})
+        self.seen.referred.update({i: item for i, item in known.items() if self._is_ours(item)})
         for thing in self.new.values():
             item = known.get(thing.os_id) or made_for.get(thing.hint)
             if item is not None and (self._is_ours(item) or not thing.own):

@@ -107,6 +107,7 @@ class View:
         listed: the listings' results by name.
         tags: tags by item id, as boto3 shows them.
         ids: EC2 ids by OpenStack id, of objects and references.
+        referred: the project's own items among the references, by OpenStack id.
     """
 
     ctx: Context
@@ -114,6 +115,7 @@ class View:
     listed: dict[str, Any] = field(default_factory=dict)
     tags: dict[str, list[dict[str, str]]] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)
+    referred: dict[str, Item] = field(default_factory=dict)
 
     def id_of(self, os_id: str | None) -> str | None:
         """The EC2 id of an OpenStack object that was listed or referred to."""

@@ -95,6 +95,36 @@ def test_attach_and_detach(
     assert _item(me).data == {"attached": {}}
 
 
+def _devices(me: Caller, **request: Any) -> list[tuple[str, str]]:
+    [shown] = instances_of(me(describe_instances, **request))
+    return [(row["DeviceName"], row["Ebs"]["Status"]) for row in shown["BlockDeviceMappings"]]
+
+
+def test_an_instance_shows_a_device_under_the_name_that_was_asked_for(
+    openstack: Storage,
+    me: Caller,
+    server: dict[str, Any],
+    volume: dict[str, Any],
+    wanted: dict[str, str],
+) -> None:
+    one = {"InstanceIds": [wanted["InstanceId"]]}
+    assert _devices(me) == []
+    me(attach_volume, **wanted)
+    # Nova lists it at once, Cinder only when it is there.
+    server["os-extended-volumes:volumes_attached"] = [{"id": volume["id"]}]
+    for request in ({}, one):
+        assert _devices(me, **request) == [("/dev/sdh", "attaching")]
+    openstack.attach(volume, server, "/dev/vdb")
+    for request in ({}, one):
+        assert _devices(me, **request) == [("/dev/sdh", "attached")]
+    _one(me)  # the note is bound to the attachment
+    assert _devices(me) == [("/dev/sdh", "attached")]
+    # A note of a former attachment does not name the device of this one.
+    openstack.detach(volume)
+    openstack.attach(volume, server, "/dev/vdc")
+    assert _devices(me) == [("/dev/vdc", "attached")]
+
+
 def test_an_attachment_made_elsewhere_is_learnt_once(
     openstack: Storage, me: Caller, server: dict[str, Any], volume: dict[str, Any]
 ) -> None:

@@ -28,6 +28,8 @@ from trimaran.ec2.kinds.instance_kind import (
 )
 from trimaran.ec2.kinds.item_options import MONITORING, metadata_options
 from trimaran.ec2.kinds.network_interface_view import shown_name
+from trimaran.ec2.kinds.volume_kind import ATTACHED, attachments
+from trimaran.ec2.kinds.volume_states import ATTACHING, status_of
 from trimaran.ec2.reconcile_kind import Pair, View
 
 if TYPE_CHECKING:
@@ -241,19 +243,32 @@ class Instance:
         return first.get(("fixed", 4)), first.get(("floating", 4)), first.get(("fixed", 6))
 
     def _block_device(self, volume: Mapping[str, Any]) -> dict[str, Any] | None:
+        """A device under the name that it was asked for, from the moment that it was."""
         volume_id = self.of.view.id_of(volume["id"])
-        for attachment in volume.get("attachments") or ():
-            if attachment.get("server_id") == self.server.get("id") and volume_id:
-                return {
-                    "DeviceName": attachment.get("device") or "",
-                    "Ebs": {
-                        "VolumeId": volume_id,
-                        "Status": _ATTACHMENT.get(volume.get("status") or "", "attached"),
-                        "DeleteOnTermination": self._deletes(volume["id"]),
-                        "AttachTime": attachment.get("attached_at"),
-                    },
-                }
-        return None
+        row = attachments(volume).get(self.server.get("id") or "")
+        note = self._note(volume, row)
+        coming = row is None and note and status_of(volume) in ATTACHING
+        if not volume_id or not (row or coming):
+            return None
+        there = row or {}
+        status = "attaching" if coming else _ATTACHMENT.get(status_of(volume), "attached")
+        return {
+            "DeviceName": note.get("device") or there.get("device") or "",
+            "Ebs": {
+                "VolumeId": volume_id,
+                "Status": status,
+                "DeleteOnTermination": self._deletes(volume["id"]),
+                "AttachTime": there.get("attached_at") or note.get("since"),
+            },
+        }
+
+    def _note(self, volume: Mapping[str, Any], row: Mapping[str, Any] | None) -> Mapping[str, Any]:
+        """What AttachVolume noted of an attachment; not of a former one to the same server."""
+        item = self.of.view.referred.get(volume["id"])
+        noted = (item.data.get(ATTACHED) or {}) if item else {}
+        note: Mapping[str, Any] = noted.get(self.server.get("id")) or {}
+        seen = (row or {}).get("attachment_id")
+        return note if seen is None or note.get("attachment") in (None, seen) else {}
 
     def _deletes(self, volume_os_id: str) -> bool:
         for row in self.server.get("os-extended-volumes:volumes_attached") or ():
