@@ -7,6 +7,7 @@ refusal may be about either of us (spec/ec2.md 2.2 and 11).
 
 from __future__ import annotations
 
+import base64
 import logging
 from collections.abc import Mapping
 from typing import Any, TypeGuard
@@ -72,6 +73,43 @@ def check(rest: Rest, url: str, credentials: Mapping[str, Any]) -> Token:
         )
     elif response.status_code == 503 and "ec2credential" in error.remote_message:
         LOG.error("identity: add ec2credential to [auth] methods in keystone.conf")
+    raise our_fault(error)
+
+
+def check_s3(rest: Rest, url: str, access: str, to_sign: str, signature: str) -> Token:
+    """Asks Keystone whether a text was signed with the secret of an access key (``s3tokens``).
+
+    Args:
+        rest: sends the call.
+        url: ec2-api's option ``keystone_ec2_tokens_url``; ``s3tokens`` lies beside it.
+        access: the access key.
+        to_sign: SigV4's string to sign.
+        signature: hex.
+
+    Returns:
+        Who signed; this token has no id, since Keystone tells none.
+
+    Raises:
+        remote.RemoteUnauthenticated: the caller's fault.
+        errors.Unavailable: Keystone's fault or ours.
+    """
+    there = url.removesuffix("ec2tokens")
+    where = f"{there}s3tokens" if there != url else f"{rest.auth_url}/s3tokens"
+    text = base64.urlsafe_b64encode(to_sign.encode()).decode()
+    body = {"credentials": {"access": access, "token": text, "signature": signature}}
+    response = rest.with_service_token(
+        lambda mine: rest.call("POST", where, token=mine, json=body, repeatable=True)
+    )
+    if response.status_code in (200, 201):
+        return read_token(response, "none")
+    error = remote.error_from(response, service="identity")
+    if response.status_code == 403 and "s3tokens_validate" in error.remote_message:
+        LOG.error(
+            "identity: our service user may not check S3 signatures "
+            "(identity:s3tokens_validate); give it the role service"
+        )
+    elif response.status_code in (400, 401, 403, 404):
+        raise remote.as_unauthenticated(error)
     raise our_fault(error)
 
 

@@ -128,6 +128,23 @@ class Identity(Login):
         """
         return ec2.check(self, self._ec2_tokens_url, credentials)
 
+    def s3(self, access: str, to_sign: str, signature: str) -> Token:
+        """Has Keystone check the signature of a request to S3.
+
+        Args:
+            access: the access key.
+            to_sign: SigV4's string to sign, made of the request that came.
+            signature: hex.
+
+        Returns:
+            Who signed; it is no token to call anything with.
+
+        Raises:
+            errors.Unauthenticated: wrong key or signature.
+            errors.Unavailable: Keystone fails, or refuses our service user.
+        """
+        return ec2.check_s3(self, self._ec2_tokens_url, access, to_sign, signature)
+
     def ec2_credential(self, user_id: str, access: str) -> Mapping[str, Any]:
         """Reads an EC2 credential with its secret.
 

@@ -5,12 +5,17 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import shutil
+import subprocess
+import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import requests
+from boto3.s3.transfer import TransferConfig
 from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
@@ -169,13 +174,158 @@ def test_the_encoding_of_todays_sdks_is_decoded(
 def test_what_is_not_there_says_so(s3: Any, bucket: str) -> None:
     s3.put_object(Bucket=bucket, Key="k", Body=b"x")
     for call, arguments in (
-        (s3.create_multipart_upload, {"Bucket": bucket, "Key": "k"}),
         (s3.get_object_acl, {"Bucket": bucket, "Key": "k"}),
-        (s3.copy_object, {"Bucket": bucket, "Key": "c", "CopySource": f"{bucket}/k"}),
-        (s3.list_objects, {"Bucket": bucket, "Delimiter": "/"}),
+        (s3.get_bucket_versioning, {"Bucket": bucket}),
+        (s3.put_object, {"Bucket": bucket, "Key": "k", "Body": b"y", "IfNoneMatch": "*"}),
     ):
-        found, status = code(call, **arguments)
-        assert status in (403, 501), found
+        assert code(call, **arguments) == ("NotImplemented", 501)
+    assert s3.get_object(Bucket=bucket, Key="k")["Body"].read() == b"x"
+
+
+def test_large_objects_go_in_parts(s3: Any, bucket: str, tmp_path: Path) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    source.write_bytes(os.urandom(12_000_000))
+    parts = TransferConfig(multipart_threshold=5 << 20, multipart_chunksize=5 << 20)
+    told = {"Metadata": {"who": "me"}, "ContentType": "x/y", "CacheControl": "no-store"}
+    s3.upload_file(str(source), bucket, "a/big one", ExtraArgs=told, Config=parts)
+    head = s3.head_object(Bucket=bucket, Key="a/big one")
+    assert (head["ContentLength"], head["Metadata"]) == (12_000_000, {"who": "me"})
+    assert (head["ContentType"], head["CacheControl"]) == ("x/y", "no-store")
+    assert head["ETag"].endswith('-3"')
+    s3.download_file(bucket, "a/big one", str(target), Config=parts)
+    assert target.read_bytes() == source.read_bytes()
+    # And as copies, whole and in parts.
+    origin = {"Bucket": bucket, "Key": "a/big one"}
+    s3.copy_object(Bucket=bucket, Key="whole", CopySource=origin)
+    s3.copy(origin, bucket, "in parts", Config=parts)
+    for key in ("whole", "in parts"):
+        found = s3.get_object(Bucket=bucket, Key=key)
+        assert found["Body"].read() == source.read_bytes()
+        assert found["Metadata"] == {"who": "me"}
+    assert code(s3.copy_object, Bucket=bucket, Key="whole", CopySource=f"{bucket}/whole") == (
+        "InvalidRequest",
+        400,
+    )
+    missing = f"{bucket}/absent"
+    assert code(s3.copy_object, Bucket=bucket, Key="c", CopySource=missing) == ("NoSuchKey", 404)
+
+
+def test_an_upload_in_parts_by_hand(s3: Any, bucket: str) -> None:
+    begun = s3.create_multipart_upload(Bucket=bucket, Key="k")
+    upload = {"Bucket": bucket, "Key": "k", "UploadId": begun["UploadId"]}
+    part = s3.upload_part(**upload, PartNumber=1, Body=b"data")
+    assert [row["Size"] for row in s3.list_parts(**upload)["Parts"]] == [4]
+    assert [row["Key"] for row in s3.list_multipart_uploads(Bucket=bucket)["Uploads"]] == ["k"]
+    wrong = {"Parts": [{"PartNumber": 2, "ETag": part["ETag"]}]}
+    assert code(s3.complete_multipart_upload, **upload, MultipartUpload=wrong) == (
+        "InvalidPart",
+        400,
+    )
+    s3.abort_multipart_upload(**upload)
+    assert code(s3.list_parts, **upload) == ("NoSuchUpload", 404)
+    assert "Uploads" not in s3.list_multipart_uploads(Bucket=bucket)
+
+
+def test_folders_and_deletions_of_many(s3: Any, bucket: str) -> None:
+    for key in ("a/1", "a/2", "b"):
+        s3.put_object(Bucket=bucket, Key=key, Body=b"x")
+    found = s3.list_objects_v2(Bucket=bucket, Delimiter="/")
+    assert [row["Prefix"] for row in found["CommonPrefixes"]] == ["a/"]
+    assert [row["Key"] for row in found["Contents"]] == ["b"]
+    wanted = {"Objects": [{"Key": key} for key in ("a/1", "a/2", "never was", "\0", "x" * 1025)]}
+    answer = s3.delete_objects(Bucket=bucket, Delete={"Objects": wanted["Objects"][:3]})
+    assert [row["Key"] for row in answer["Deleted"]] == ["a/1", "a/2", "never was"]
+    answer = s3.delete_objects(Bucket=bucket, Delete={"Objects": wanted["Objects"][4:]})
+    assert [row["Code"] for row in answer["Errors"]] == ["KeyTooLongError"]
+    assert [row["Key"] for row in s3.list_objects(Bucket=bucket)["Contents"]] == ["b"]
+    assert s3.get_bucket_location(Bucket=bucket)["LocationConstraint"] == "RegionOne"
+
+
+@pytest.mark.parametrize("key", ["\0", "a\0b", "../..", "é" * 512, "\x7f\n\t"])
+def test_keys_that_are_no_file_names(s3: Any, bucket: str, key: str) -> None:
+    s3.put_object(Bucket=bucket, Key=key, Body=key.encode())
+    assert s3.get_object(Bucket=bucket, Key=key)["Body"].read() == key.encode()
+    [row] = s3.list_objects_v2(Bucket=bucket)["Contents"]
+    assert row["Key"] == key
+    s3.delete_object(Bucket=bucket, Key=key)
+
+
+@pytest.mark.parametrize("key", ["x" * 1025, "é" * 513])
+def test_keys_that_are_too_long(s3: Any, bucket: str, key: str) -> None:
+    assert code(s3.put_object, Bucket=bucket, Key=key, Body=b"x") == ("KeyTooLongError", 400)
+    assert code(s3.get_object, Bucket=bucket, Key=key)[0] == "KeyTooLongError"
+
+
+def test_conditions(s3: Any, bucket: str) -> None:
+    etag = s3.put_object(Bucket=bucket, Key="k", Body=b"x")["ETag"]
+    get = {"Bucket": bucket, "Key": "k"}
+    assert code(s3.get_object, **get, IfNoneMatch=etag)[1] == 304
+    assert code(s3.get_object, **get, IfMatch='"0"') == ("PreconditionFailed", 412)
+    assert s3.get_object(**get, IfMatch=etag, IfNoneMatch='"0"')["Body"].read() == b"x"
+
+
+def test_what_was_not_signed_does_not_count(daemon: Daemon, s3: Any, bucket: str) -> None:
+    s3.put_object(Bucket=bucket, Key="k", Body=b"x")
+    url = s3.generate_presigned_url("put_object", Params={"Bucket": bucket, "Key": "p"})
+    stolen = requests.put(url, headers={"x-amz-copy-source": f"{bucket}/k"}, timeout=60)
+    assert stolen.status_code == 403
+    more = requests.post(f"{url}&uploads", timeout=60)
+    assert more.status_code == 403
+    assert code(s3.get_object, Bucket=bucket, Key="p") == ("NoSuchKey", 404)
+
+
+@pytest.fixture
+def aws(daemon: Daemon, keys: Keys, tmp_path: Path) -> Callable[..., str]:
+    """Runs ``aws s3``, which has to succeed."""
+    program = shutil.which("aws", path=str(Path(sys.executable).parent)) or shutil.which("aws")
+    assert program, "the AWS CLI is not installed"
+    environment = {
+        **os.environ,
+        "AWS_ACCESS_KEY_ID": keys[0],
+        "AWS_SECRET_ACCESS_KEY": keys[1],
+        "AWS_DEFAULT_REGION": "RegionOne",
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_MAX_ATTEMPTS": "1",
+    }
+
+    def run(*arguments: str) -> str:
+        done = subprocess.run(
+            [program, "--endpoint-url", daemon.url, "s3", *arguments],
+            env=environment,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=180,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+def test_the_cli_keeps_files(aws: Callable[..., str], tmp_path: Path) -> None:
+    name = f"s3://cli-{os.urandom(4).hex()}"
+    tree = tmp_path / "tree"
+    (tree / "deep").mkdir(parents=True)
+    (tree / "small.txt").write_text("small")
+    big = os.urandom(20_000_000)
+    (tree / "deep" / "big").write_bytes(big)
+    aws("mb", name)
+    assert name.removeprefix("s3://") in aws("ls")
+    aws("sync", "tree", f"{name}/tree")
+    listed = aws("ls", f"{name}/tree/")
+    assert "PRE deep/" in listed
+    assert "small.txt" in listed
+    # Copies within S3: in parts, since it is larger than 8 MiB.
+    aws("cp", f"{name}/tree/deep/big", f"{name}/copy")
+    aws("mv", f"{name}/copy", f"{name}/moved")
+    aws("cp", f"{name}/moved", "back")
+    assert (tmp_path / "back").read_bytes() == big
+    assert len(aws("ls", "--recursive", name).splitlines()) == 3
+    aws("rb", "--force", name)
+    assert name.removeprefix("s3://") not in aws("ls")
 
 
 def test_health_needs_no_signature(daemon: Daemon) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 import zlib
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trimaran import errors as deck
-from trimaran.ec2.s3 import errors, listing
+from trimaran.ec2 import plain_xml
+from trimaran.ec2.s3 import documents, errors, listing
 from trimaran.ec2.s3.chunked import Decoder
 from trimaran.ec2.s3.errors import S3Error
 from trimaran.ec2.s3.payload import Payload
 from trimaran.ec2.s3.store import Entry, Store
+from trimaran.ec2.s3.uploads import Uploads
 
 ONE, OTHER = "a" * 32, "b" * 32
 
@@ -180,7 +184,118 @@ def test_listings_page_and_filter() -> None:
     assert old.count(b"<Contents>") == 2
     for bad in ({"max-keys": "x"}, {"list-type": "2", "continuation-token": "?"}):
         assert code(listing.objects, "b", found, bad) == "InvalidArgument"
-    assert code(listing.objects, "b", found, {"delimiter": "/"}) == "NotImplemented"
+
+
+def test_listings_roll_keys_up_at_a_delimiter() -> None:
+    keys = ["a/1", "a/2", "b", "c/d/1", "c/e"]
+    found = [Entry(key, 1, "e", 0.0) for key in keys]
+
+    def seen(**query: str) -> tuple[list[str], list[str], str]:
+        told = {name.replace("_", "-"): value for name, value in query.items()}
+        root = plain_xml.parse(listing.objects("b", found, told))
+        space = "{http://s3.amazonaws.com/doc/2006-03-01/}"
+        rows = [row.text or "" for row in root.iter(f"{space}Key")]
+        common = [row[0].text or "" for row in root.iter(f"{space}CommonPrefixes")]
+        return rows, common, root.findtext(f"{space}NextMarker") or ""
+
+    assert seen(delimiter="/") == (["b"], ["a/", "c/"], "")
+    assert seen(delimiter="/", prefix="c/") == (["c/e"], ["c/d/"], "")
+    assert seen(delimiter="/", max_keys="1") == ([], ["a/"], "a/")
+    assert seen(delimiter="/", max_keys="1", marker="a/") == (["b"], [], "b")
+    assert seen(delimiter="/", marker="a/1") == (["b"], ["a/", "c/"], "")
+    assert seen(delimiter="zz") == (keys, [], "")
+
+
+@pytest.fixture
+def uploads(store: Store) -> Uploads:
+    return Uploads(store)
+
+
+def add_part(uploads: Uploads, upload_id: str, number: int, data: bytes) -> str:
+    with uploads.part(ONE, "bucket", "big/key", upload_id, number) as target:
+        target.write(data)
+        return target.finish().etag
+
+
+def test_parts_become_one_object(store: Store, uploads: Uploads, tmp_path: Path) -> None:
+    upload_id = uploads.begin(ONE, "bucket", "big/key", "x/y", {"x-amz-meta-a": "b"})
+    assert [each.key for each in uploads.begun(ONE, "bucket")] == ["big/key"]
+    pieces = {1: os.urandom(3000), 3: b"", 2: os.urandom(100_000), 10: b"end"}
+    etags = {n: add_part(uploads, upload_id, n, data) for n, data in pieces.items()}
+    etags[1] = add_part(uploads, upload_id, 1, pieces[1])
+    told = uploads.parts(ONE, "bucket", "big/key", upload_id)
+    assert [(n, entry.size) for n, entry in told] == [(1, 3000), (2, 100_000), (3, 0), (10, 3)]
+    assert store.entries(ONE, "bucket") == []
+    wanted = sorted(etags.items())
+    entry = uploads.finish(ONE, "bucket", "big/key", upload_id, wanted)
+    joined = b"".join(bytes.fromhex(etag) for _, etag in wanted)
+    assert entry.etag == f"{hashlib.md5(joined).hexdigest()}-4"
+    assert get(store, "big/key") == b"".join(pieces[n] for n, _ in wanted)
+    assert (entry.size, entry.content_type) == (103_003, "x/y")
+    assert store.entries(ONE, "bucket")[0].headers == {"x-amz-meta-a": "b"}
+    assert uploads.begun(ONE, "bucket") == []
+    assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 1
+    assert code(uploads.parts, ONE, "bucket", "big/key", upload_id) == "NoSuchUpload"
+
+
+def test_uploads_that_cannot_be(store: Store, uploads: Uploads) -> None:
+    upload_id = uploads.begin(ONE, "bucket", "big/key", "x", {})
+    etag = add_part(uploads, upload_id, 1, b"x")
+    finish = partial(uploads.finish, ONE, "bucket", "big/key", upload_id)
+    assert code(finish, [(2, etag)]) == "InvalidPart"
+    assert code(finish, [(1, "0" * 32)]) == "InvalidPart"
+    assert code(finish, [(1, "../x")]) == "InvalidPart"
+    assert code(finish, [(1, etag), (1, etag)]) == "InvalidPartOrder"
+    for number in (0, 10_001):
+        assert code(uploads.part, ONE, "bucket", "big/key", upload_id, number) == "InvalidArgument"
+    for project, key, other in (
+        (ONE, "another", upload_id),
+        (ONE, "big/key", "0" * 32),
+        (ONE, "big/key", "../bucket"),
+    ):
+        assert code(uploads.parts, project, "bucket", key, other) == "NoSuchUpload"
+    assert code(uploads.parts, OTHER, "bucket", "big/key", upload_id) == "NoSuchBucket"
+    assert code(uploads.begin, ONE, "bucket", "k" * 1025, "x", {}) == "KeyTooLongError"
+    uploads.abort(ONE, "bucket", "big/key", upload_id)
+    assert code(uploads.abort, ONE, "bucket", "big/key", upload_id) == "NoSuchUpload"
+    uploads.begin(ONE, "bucket", "left", "x", {})
+    store.remove(ONE, "bucket")
+    assert store.buckets(ONE) == []
+
+
+def test_old_uploads_go(
+    store: Store, uploads: Uploads, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    uploads.begin(ONE, "bucket", "old", "x", {})
+    monkeypatch.setattr("trimaran.ec2.s3.uploads.KEPT", -1.0)
+    uploads.begin(ONE, "bucket", "new", "x", {})
+    assert [each.key for each in uploads.begun(ONE, "bucket")] == ["new"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"<Delete/>",
+        b"<Other><Object><Key>k</Key></Object></Other>",
+        b"<Delete><Object><Key></Key></Object></Delete>",
+        b"<!DOCTYPE x [<!ENTITY a 'b'>]><Delete><Object><Key>&a;</Key></Object></Delete>",
+        b"<Delete>" + b"<Object><Key>k</Key></Object>" * 1001 + b"</Delete>",
+    ],
+)
+def test_documents_that_are_none(text: bytes) -> None:
+    assert code(documents.wanted_keys, text) == "MalformedXML"
+
+
+def test_documents_are_read() -> None:
+    space = b"<Delete xmlns='http://s3.amazonaws.com/doc/2006-03-01/'><Quiet>true</Quiet>"
+    text = space + b"<Object><Key>a&amp;b</Key></Object></Delete>"
+    assert documents.wanted_keys(text) == (["a&b"], True)
+    part = b"<Part><ETag>&quot;AB&quot;</ETag><PartNumber>2</PartNumber></Part>"
+    whole = b"<CompleteMultipartUpload>%s</CompleteMultipartUpload>"
+    assert documents.wanted_parts(whole % part) == [(2, "ab")]
+    for bad in (b"", part.replace(b"2", b"x"), part * 10_001):
+        assert code(documents.wanted_parts, whole % bad) == "MalformedXML"
 
 
 def test_errors_of_the_deck_become_s3_errors() -> None:

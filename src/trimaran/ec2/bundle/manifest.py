@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
 
+from trimaran.ec2 import plain_xml
 from trimaran.ec2.bundle import BundleError
 
 #: Bytes of a manifest at most: some 20,000 parts.
@@ -82,12 +83,6 @@ class Manifest:
         return "ari" if self.ramdisk == "true" else "ami"
 
 
-class _Builder(ElementTree.TreeBuilder):
-    def doctype(self, name: str, pubid: str | None, system: str | None) -> None:
-        """A document type could define entities."""
-        raise BundleError("The manifest has a document type.")
-
-
 def parse(data: bytes) -> Manifest:
     """Read a manifest.
 
@@ -97,9 +92,9 @@ def parse(data: bytes) -> Manifest:
     if len(data) > LARGEST:
         raise BundleError("The manifest is too large.")
     try:
-        root = ElementTree.fromstring(data, parser=ElementTree.XMLParser(target=_Builder()))  # noqa: S314 - no document type, so no entities
-    except ElementTree.ParseError as error:
-        raise BundleError("The manifest is not XML.") from error
+        root = plain_xml.parse(data)
+    except ValueError as error:
+        raise BundleError(f"The manifest cannot be read: {error}.") from error
     parts = tuple(_parts(root))
     if not parts:
         raise BundleError("The manifest names no parts.")
@@ -131,7 +126,7 @@ def is_plain_key(key: str) -> bool:
     )
 
 
-def _parts(root: ElementTree.Element) -> Iterator[Part]:
+def _parts(root: Element) -> Iterator[Part]:
     digests = {
         id(name): _digest(part.find("digest"))
         for part in root.iterfind("image/parts/part")
@@ -145,7 +140,7 @@ def _parts(root: ElementTree.Element) -> Iterator[Part]:
         yield Part(key, digests.get(id(name)))
 
 
-def _digest(element: ElementTree.Element | None) -> Digest | None:
+def _digest(element: Element | None) -> Digest | None:
     if element is None or not (element.text or "").strip():
         return None
     told = element.get("algorithm", "SHA1").upper().replace("-", "")
@@ -155,21 +150,21 @@ def _digest(element: ElementTree.Element | None) -> Digest | None:
     return Digest(_ALGORITHMS[told], value)
 
 
-def _secret(root: ElementTree.Element, path: str) -> bytes:
+def _secret(root: Element, path: str) -> bytes:
     text = _text(root, path)
     if not _HEX.fullmatch(text) or len(text) > 4096:
         raise BundleError("The manifest has no key for this cloud.")
     return bytes.fromhex(text)
 
 
-def _reference(root: ElementTree.Element, path: str) -> str:
+def _reference(root: Element, path: str) -> str:
     text = _text(root, path)
     if text and text != "true" and not _ID.fullmatch(text):
         raise BundleError("The manifest names a kernel or a ramdisk that cannot be.")
     return text
 
 
-def _size(root: ElementTree.Element) -> int | None:
+def _size(root: Element) -> int | None:
     text = _text(root, "image/size")
     if not text:
         return None
@@ -178,5 +173,5 @@ def _size(root: ElementTree.Element) -> int | None:
     return int(text)
 
 
-def _text(element: ElementTree.Element, path: str) -> str:
+def _text(element: Element, path: str) -> str:
     return (element.findtext(path) or "").strip()

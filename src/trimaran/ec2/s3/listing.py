@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from trimaran.ec2.protocol.errors import xml_text
 from trimaran.ec2.protocol.render import timestamp
-from trimaran.ec2.s3.errors import S3Error, not_implemented
+from trimaran.ec2.s3.errors import S3Error
 from trimaran.ec2.s3.store import Entry
 
 _NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
@@ -24,7 +24,7 @@ def buckets(found: Iterable[tuple[str, datetime]], owner: str) -> bytes:
         f"<CreationDate>{timestamp(made)}</CreationDate></Bucket>"
         for name, made in found
     )
-    return _document(
+    return document(
         "ListAllMyBucketsResult",
         f"<Owner><ID>{xml_text(owner)}</ID></Owner><Buckets>{rows}</Buckets>",
     )
@@ -39,10 +39,8 @@ def objects(bucket: str, found: Sequence[Entry], query: Mapping[str, str]) -> by
         query: ``prefix``, ``marker``, ``max-keys`` or their version 2 names.
 
     Raises:
-        S3Error: ``InvalidArgument``; ``NotImplemented`` for a delimiter.
+        S3Error: ``InvalidArgument``.
     """
-    if query.get("delimiter"):
-        raise not_implemented()
     second = query.get("list-type") == "2"
     prefix = query.get("prefix", "")
     if second:
@@ -51,7 +49,8 @@ def objects(bucket: str, found: Sequence[Entry], query: Mapping[str, str]) -> by
     else:
         after = query.get("marker", "")
     limit = _limit(query.get("max-keys", str(_MOST_KEYS)))
-    matching = [each for each in found if each.key.startswith(prefix) and each.key > after]
+    delimiter = query.get("delimiter", "")
+    matching = _rolled(found, prefix, delimiter, after)
     page = matching[:limit]
     truncated = len(page) < len(matching) and limit > 0
     encode = query.get("encoding-type") == "url"
@@ -59,21 +58,45 @@ def objects(bucket: str, found: Sequence[Entry], query: Mapping[str, str]) -> by
         f"<Name>{xml_text(bucket)}</Name><Prefix>{_key(prefix, encode)}</Prefix>"
         f"<MaxKeys>{limit}</MaxKeys><IsTruncated>{str(truncated).lower()}</IsTruncated>"
     )
+    if delimiter:
+        head += f"<Delimiter>{_key(delimiter, encode)}</Delimiter>"
     if encode:
         head += "<EncodingType>url</EncodingType>"
     if second:
         head += f"<KeyCount>{len(page)}</KeyCount>"
         if truncated:
-            token = _to_token(page[-1].key)
+            token = _to_token(_name(page[-1]))
             head += f"<NextContinuationToken>{token}</NextContinuationToken>"
     else:
         head += f"<Marker>{_key(after, encode)}</Marker>"
         if truncated:
-            head += f"<NextMarker>{_key(page[-1].key, encode)}</NextMarker>"
-    return _document("ListBucketResult", head + "".join(_row(each, encode) for each in page))
+            head += f"<NextMarker>{_key(_name(page[-1]), encode)}</NextMarker>"
+    return document("ListBucketResult", head + "".join(_row(each, encode) for each in page))
 
 
-def _row(entry: Entry, encode: bool) -> str:
+def _rolled(found: Sequence[Entry], prefix: str, delimiter: str, after: str) -> list[Entry | str]:
+    """Objects behind ``after``; those with the delimiter behind the prefix as their common part."""
+    made: list[Entry | str] = []
+    for entry in found:
+        if not entry.key.startswith(prefix) or entry.key <= after:
+            continue
+        end = entry.key.find(delimiter, len(prefix)) if delimiter else -1
+        if end < 0:
+            made.append(entry)
+            continue
+        common = entry.key[: end + len(delimiter)]
+        if common != after and (not made or made[-1] != common):
+            made.append(common)
+    return made
+
+
+def _name(row: Entry | str) -> str:
+    return row if isinstance(row, str) else row.key
+
+
+def _row(entry: Entry | str, encode: bool) -> str:
+    if isinstance(entry, str):
+        return f"<CommonPrefixes><Prefix>{_key(entry, encode)}</Prefix></CommonPrefixes>"
     return (
         f"<Contents><Key>{_key(entry.key, encode)}</Key>"
         f"<LastModified>{timestamp(datetime.fromtimestamp(entry.modified, UTC))}</LastModified>"
@@ -103,7 +126,8 @@ def _from_token(token: str) -> str:
         raise S3Error("InvalidArgument", "The continuation token is not valid.", 400) from None
 
 
-def _document(root: str, inner: str) -> bytes:
+def document(root: str, inner: str) -> bytes:
+    """One of S3's documents."""
     return (
         f'<?xml version="1.0" encoding="UTF-8"?>\n<{root} xmlns="{_NAMESPACE}">{inner}</{root}>'
     ).encode("ascii", "xmlcharrefreplace")

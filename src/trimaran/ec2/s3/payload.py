@@ -12,14 +12,20 @@ import hashlib
 import re
 import zlib
 from collections.abc import Mapping
+from typing import Protocol
 
 from trimaran.ec2.s3.auth import STREAMING, UNSIGNED
 from trimaran.ec2.s3.chunked import Decoder
 from trimaran.ec2.s3.errors import S3Error
-from trimaran.ec2.s3.store import Upload
 
 LARGEST = 5 * 1024**3
 _HASH = re.compile(r"[0-9a-f]{64}")
+
+
+class Sink(Protocol):
+    """Where the bytes go."""
+
+    def write(self, data: bytes, /) -> None: ...
 
 
 class Payload:
@@ -28,15 +34,15 @@ class Payload:
     Args:
         headers: names lower case.
         declared: ``x-amz-content-sha256`` as signed.
-        upload: where to.
+        sink: where to.
 
     Raises:
         S3Error: the declaration itself cannot be met (``InvalidRequest``,
             ``InvalidDigest``, ``EntityTooLarge``).
     """
 
-    def __init__(self, headers: Mapping[str, str], declared: str, upload: Upload) -> None:
-        self._upload = upload
+    def __init__(self, headers: Mapping[str, str], declared: str, sink: Sink) -> None:
+        self._sink = sink
         self._headers = headers
         self._size = 0
         self._crc = 0
@@ -46,7 +52,9 @@ class Payload:
         self._decoder = Decoder() if declared.startswith(STREAMING) or encoded else None
         if self._sha is None and declared != UNSIGNED and self._decoder is None:
             raise S3Error("InvalidRequest", "x-amz-content-sha256 is not valid.", 400)
-        self._md5 = _decoded(headers.get("content-md5"))
+        self._wanted_md5 = _decoded(headers.get("content-md5"))
+        # An integrity check that clients may ask for, no protection.
+        self._md5 = hashlib.md5(usedforsecurity=False)
 
     def feed(self, data: bytes) -> None:
         """A piece of the body as it arrived.
@@ -61,7 +69,9 @@ class Payload:
             if self._size > LARGEST:
                 raise S3Error("EntityTooLarge", "The object is larger than 5 GB.", 400)
             self._crc = zlib.crc32(piece, self._crc)
-            self._upload.write(piece)
+            if self._wanted_md5 is not None:
+                self._md5.update(piece)
+            self._sink.write(piece)
 
     def check(self) -> None:
         """Compare, once all of the body has come.
@@ -84,7 +94,7 @@ class Payload:
         crc = trailers.get("x-amz-checksum-crc32") or self._headers.get("x-amz-checksum-crc32")
         if crc is not None and _decoded(crc) != self._crc.to_bytes(4, "big"):
             raise _bad_digest()
-        if self._md5 is not None and self._md5 != self._upload.md5:
+        if self._wanted_md5 is not None and self._wanted_md5 != self._md5.digest():
             raise _bad_digest()
 
 

@@ -12,10 +12,11 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import struct
 import tempfile
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -35,8 +36,9 @@ class Entry:
     """What is told of an object.
 
     Attributes:
-        etag: hex MD5 of the bytes.
+        etag: hex MD5 of the bytes; of an object in parts, as S3 makes it of theirs.
         modified: seconds since the epoch.
+        headers: what else the client said of it, to be told again.
     """
 
     key: str
@@ -44,6 +46,7 @@ class Entry:
     etag: str
     modified: float
     content_type: str = "application/unknown"
+    headers: dict[str, str] = field(default_factory=dict)
 
 
 class Store:
@@ -99,7 +102,10 @@ class Store:
         try:
             # Uploads that broke off may have left files that no key names.
             for rest in path.iterdir():
-                rest.unlink(missing_ok=True)
+                if rest.is_dir():
+                    shutil.rmtree(rest, ignore_errors=True)
+                else:
+                    rest.unlink(missing_ok=True)
             path.rmdir()
         except FileNotFoundError:
             raise no_such_bucket() from None
@@ -111,7 +117,7 @@ class Store:
         for file in path.glob(f"*{_SUFFIX}"):
             try:
                 with file.open("rb") as stream:
-                    found.append(_footer(stream.fileno()))
+                    found.append(footer(stream.fileno()))
             except FileNotFoundError:  # deleted while we looked
                 continue
         return sorted(found, key=lambda entry: entry.key)
@@ -140,10 +146,25 @@ class Store:
         except FileNotFoundError:
             raise no_such_key() from None
 
-    def upload(self, project_id: str, bucket: str, key: str, content_type: str) -> Upload:
+    def upload(
+        self,
+        project_id: str,
+        bucket: str,
+        key: str,
+        content_type: str,
+        headers: Mapping[str, str] | None = None,
+    ) -> Upload:
         """A place to write an object to; nothing is visible before ``Upload.finish``."""
-        directory = self._there(project_id, bucket)
-        return Upload(directory, directory / _file_name(key), key, content_type)
+        directory = self.directory(project_id, bucket)
+        return Upload(directory, directory / _file_name(key), key, content_type, headers)
+
+    def directory(self, project_id: str, bucket: str) -> Path:
+        """Where a bucket's files are.
+
+        Raises:
+            S3Error: ``NoSuchBucket``, ``InvalidBucketName``.
+        """
+        return self._there(project_id, bucket)
 
     def _home(self, project_id: str) -> Path:
         if not _PROJECT.fullmatch(project_id):
@@ -165,10 +186,18 @@ class Store:
 class Upload:
     """An object being written; use as a context manager, which cleans up without ``finish``."""
 
-    def __init__(self, directory: Path, target: Path, key: str, content_type: str) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        target: Path,
+        key: str,
+        content_type: str,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         self._target = target
         self._key = key
         self._content_type = content_type
+        self._headers = dict(headers or {})
         # Content addressing of S3's ETag, no protection.
         self._md5 = hashlib.md5(usedforsecurity=False)
         self._size = 0
@@ -185,19 +214,31 @@ class Upload:
         self._md5.update(data)
         self._size += len(data)
 
-    @property
-    def md5(self) -> bytes:
-        """MD5 of the bytes so far."""
-        return self._md5.digest()
+    def append(self, other: Opened) -> None:
+        """Add the bytes of another file without looking at them; ``finish`` needs an ETag then."""
+        self._file.flush()
+        at, left = 0, other.entry.size
+        while left > 0:
+            sent = os.sendfile(self._file.fileno(), other.descriptor, at, min(left, 1 << 26))
+            if not sent:
+                raise OSError("a part is shorter than it says")
+            at, left = at + sent, left - sent
+        self._file.seek(0, os.SEEK_END)
+        self._size += other.entry.size
 
-    def finish(self) -> Entry:
-        """Put the object in place, on disk for good."""
+    def finish(self, etag: str = "") -> Entry:
+        """Put the object in place, on disk for good.
+
+        Args:
+            etag: of bytes that were appended unseen.
+        """
         entry = Entry(
             self._key,
             self._size,
-            self._md5.hexdigest(),
+            etag or self._md5.hexdigest(),
             datetime.now(UTC).timestamp(),
             self._content_type,
+            self._headers,
         )
         footer = json.dumps(asdict(entry)).encode()
         self._file.write(footer + _LENGTH.pack(len(footer)) + _MAGIC)
@@ -222,7 +263,7 @@ class Opened:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         try:
-            self.entry = _footer(descriptor)
+            self.entry = footer(descriptor)
         except BaseException:
             os.close(descriptor)
             raise
@@ -240,6 +281,11 @@ class Opened:
         finally:
             self.close()
 
+    @property
+    def descriptor(self) -> int:
+        """For the kernel's own copying."""
+        return self._descriptor
+
     def close(self) -> None:
         """Give the descriptor back; closing twice is harmless."""
         descriptor, self._descriptor = self._descriptor, -1
@@ -253,7 +299,8 @@ def _file_name(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest() + _SUFFIX
 
 
-def _footer(descriptor: int) -> Entry:
+def footer(descriptor: int) -> Entry:
+    """What an object's file tells of it."""
     end = os.fstat(descriptor).st_size
     tail = _LENGTH.size + len(_MAGIC)
     raw = os.pread(descriptor, tail, max(0, end - tail))
