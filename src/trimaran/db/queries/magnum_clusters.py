@@ -15,6 +15,7 @@ from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from trimaran.db.models.magnum import Cluster, NodeGroup, ProjectGate, Quota, utcnow
+from trimaran.db.queries.magnum_admin import now
 from trimaran.db.queries.magnum_paging import (
     EVERYTHING,
     Page,
@@ -280,10 +281,13 @@ def create_cluster(
 ) -> Cluster:
     """Inserts a cluster with its node groups, so that neither is ever without the other (F-4).
 
+    It is born by the database's clock, since the create time-out is counted by it: the
+    host's may differ.
+
     Raises:
         Conflict: the UUID is taken.
     """
-    row = insert_cluster(session, values)
+    row = insert_cluster(session, {"created_at": now(session), **values})
     session.add_all([NodeGroup(**group) for group in nodegroups])
     session.flush()
     return row
@@ -399,7 +403,7 @@ def clusters_to_poll(session: Session) -> dict[str, str | None]:
         )
         .order_by(Cluster.id)
     )
-    return dict(session.execute(query).tuples().all())
+    return {row.uuid: row.cluster_template_id for row in session.execute(query)}
 
 
 __all__ = [
