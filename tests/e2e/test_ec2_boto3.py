@@ -32,6 +32,8 @@ def start(
 ) -> Daemon:
     port = free_port()
     home.mkdir(exist_ok=True)
+    # With EC2-Classic a launch without subnet goes into the project's own network.
+    options = {"disable_ec2_classic": False, **options}
     conf = write_conf(home, cloud, database, ec2api_listen_port=port, **options)
     return stack.enter_context(running("ec2-api", conf, port))
 

@@ -33,7 +33,9 @@ def api(cloud_env: CloudEnv, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     database = f"sqlite:///{home}/ec2.sqlite"
     migrate.upgrade(database, "ec2")
     port = free_port()
-    conf = write_conf(home, cloud_env, database, ec2api_listen_port=port)
+    # With EC2-Classic a launch without subnet goes into the project's own network.
+    options = {"ec2api_listen_port": port, "disable_ec2_classic": False}
+    conf = write_conf(home, cloud_env, database, **options)
     with running("ec2-api", conf, port) as daemon:
         yield daemon
 

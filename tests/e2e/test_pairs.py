@@ -104,10 +104,12 @@ def _start(on: contextlib.ExitStack, home: Path, cloud: CloudEnv, url: str) -> D
                         folder, cloud, url, AMQP_URL, port, conductor__topic=topic
                     )
                 else:
-                    listen = {options.get(command, "s3_listen_port"): port}
-                    conf = ec2_support.write_conf(
-                        folder, cloud, url, state_path=str(home), **listen
-                    )
+                    # A launch without subnet goes into the project's own network.
+                    more = {
+                        options.get(command, "s3_listen_port"): port,
+                        "disable_ec2_classic": False,
+                    }
+                    conf = ec2_support.write_conf(folder, cloud, url, state_path=str(home), **more)
                 begun.append((command, pool.submit(_enter, command, conf, port)))
         for command, future in begun:
             daemon, stack = future.result()

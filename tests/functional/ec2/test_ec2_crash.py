@@ -35,7 +35,8 @@ def processes(
         home = tmp_path / name
         home.mkdir()
         port = free_port()
-        options = {"ec2api_listen_port": port, **TIMEOUTS}
+        # With EC2-Classic a launch without subnet goes into the project's own network.
+        options = {"ec2api_listen_port": port, "disable_ec2_classic": False, **TIMEOUTS}
         return write_conf(home, cloud_env, database, **options), port
 
     with (

@@ -37,7 +37,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def conf(home: Path, cloud_env: CloudEnv) -> tuple[Path, int]:
     port = free_port()
     url = f"sqlite:///{home}/ec2.sqlite"
-    return write_conf(home, cloud_env, url, ec2api_listen_port=port), port
+    # With EC2-Classic a launch without subnet goes into the project's own network.
+    options = {"ec2api_listen_port": port, "disable_ec2_classic": False}
+    return write_conf(home, cloud_env, url, **options), port
 
 
 @pytest.fixture(scope="module")

@@ -31,7 +31,9 @@ def api(
     kind = getattr(request, "param", "mariadb")
     database = migrated(request.getfixturevalue(f"{kind}_url"), "ec2")
     port = free_port()
-    conf = write_conf(tmp_path, cloud_env, database, ec2api_listen_port=port)
+    # With EC2-Classic a launch without subnet goes into the project's own network.
+    options = {"ec2api_listen_port": port, "disable_ec2_classic": False}
+    conf = write_conf(tmp_path, cloud_env, database, **options)
     with running("ec2-api", conf, port) as daemon:
         yield daemon
 
