@@ -174,10 +174,19 @@ class Network(VpnCalls):
         """Makes a security group rule."""
         return self._create("security-group-rules", "security_group_rule", body)
 
-    def create_security_group_rules(self, bodies: Sequence[Query]) -> list[Row]:
-        """Makes several security group rules, or none of them."""
+    def create_security_group_rules(
+        self, bodies: Sequence[Query], *, timeout: tuple[float, float] | None = None
+    ) -> list[Row]:
+        """Makes several security group rules, or none of them.
+
+        Args:
+            bodies: the rules.
+            timeout: seconds to connect and to wait for an answer; Neutron takes a
+                time for each rule.
+        """
         document = {"security_group_rules": list(bodies)}
-        answer = self.json("POST", "security-group-rules", json=document)
+        more = {} if timeout is None else {"timeout": timeout}
+        answer = self.json("POST", "security-group-rules", json=document, **more)
         rows = answer.get("security_group_rules")
         if not isinstance(rows, list) or len(rows) != len(bodies):
             raise remote.unreachable(self._service, "the answer has no security_group_rules")
