@@ -13,19 +13,18 @@ import pytest
 from tests.conftest import _database
 from tests.support import ec2_victims
 from tests.support.cloud import DEMO, CloudEnv
-from tests.support.ec2 import keys_of, write_conf
+from tests.support.ec2 import write_conf
+from tests.support.ec2_direct import requester
 from tests.support.ec2_jobs import jobs_of
 from tests.support.processes import Fleet
 from trimaran.db import migrate
 from trimaran.db.models import work as states
 from trimaran.db.queries import ec2 as queries
 from trimaran.ec2 import journal
-from trimaran.ec2.context import Context
 from trimaran.ec2.kinds.image import describe_images
 from trimaran.ec2.kinds.image_create import create_image
 from trimaran.ec2.kinds.image_modify import deregister_image
 from trimaran.ec2.kinds.instance import describe_instances
-from trimaran.ec2.on_behalf import Deputies, Person
 from trimaran.ec2.parts import Parts
 
 FLAVOR = "m1.tiny"
@@ -66,37 +65,9 @@ def parts(conf: Path) -> Iterator[Parts]:
 
 
 @pytest.fixture(scope="module")
-def person(cloud_env: CloudEnv) -> Person:
-    access, _ = keys_of(cloud_env)
-    session = cloud_env.session(DEMO)
-    return Person(str(session.get_user_id()), str(session.get_project_id()), access)
-
-
-@pytest.fixture(scope="module")
-def call(parts: Parts, person: Person) -> Callable[..., Any]:
+def call(parts: Parts, cloud_env: CloudEnv) -> Callable[..., Any]:
     """Runs an action as a request of the demo member would."""
-    deputies = Deputies(parts.identity, parts.cloud, parts.region)
-    nothing: Any = None
-
-    def run(action: Callable[..., Any], **request: Any) -> Any:
-        token = deputies.token(person)
-        ctx = Context(
-            token=token,
-            request_id=f"req-{uuid.uuid4()}",
-            action="".join(part.capitalize() for part in action.__name__.split("_")),
-            region=parts.region,
-            user=parts.cloud.as_user(token),
-            admin=parts.cloud.as_service(),
-            db=parts.db,
-            conf=parts.conf,
-            enforcer=nothing,
-            policy_context=nothing,
-            access_key=person.access,
-            deputies=deputies,
-        )
-        return action(ctx, request)
-
-    return run
+    return requester(parts, cloud_env)
 
 
 @pytest.fixture(scope="module")
