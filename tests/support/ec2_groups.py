@@ -31,7 +31,7 @@ class Groups(OpenStack):
         self.most_rules = 10_000
         self.most_groups = 1_000
         self.quiet: list[str] = []
-        self.groups = []
+        self.groups: list[dict[str, Any]] = []
         self._moment = 0
 
     def group(self, name: str, project: str = MINE, **fields: Any) -> dict[str, Any]:
@@ -68,6 +68,10 @@ class Groups(OpenStack):
             "created_at": f"2026-01-01T00:{self._moment // 60:02d}:{self._moment % 60:02d}Z",
         } | fields
         prefix = made["remote_ip_prefix"]
+        if made["protocol"] in ("tcp", "udp") and (
+            (made["port_range_min"], made["port_range_max"]) == (1, 65535)
+        ):
+            made["port_range_min"] = made["port_range_max"] = None
         made["normalized_cidr"] = (
             str(ipaddress.ip_network(prefix, strict=False)) if prefix else None
         )
@@ -187,7 +191,5 @@ def _matching(request: Any, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     query = parse_qs(urlsplit(request.url).query)
     query.pop("fields", None)
     return [
-        row
-        for row in rows
-        if all(str(row.get(name)) in values for name, values in query.items())
+        row for row in rows if all(str(row.get(name)) in values for name, values in query.items())
     ]

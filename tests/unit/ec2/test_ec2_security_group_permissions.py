@@ -190,10 +190,15 @@ def test_what_an_authorise_answers(openstack: Groups, me: Caller, web: Row) -> N
 
 def test_ports_are_kept_as_given(openstack: Groups, me: Caller, web: Row) -> None:
     """F36, F37, F71; Neutron has no port 0."""
-    wanted = [(1, 255), (1, 65535), (0, 65535), (0, 80), (8080, 8080)]
+    wanted = [(1, 255), (0, 65535), (0, 80), (8080, 8080)]
     allow(me, *[tcp(first, last) for first, last in wanted])
+    # To Neutron these are there already.
+    for first, last in ((1, 65535), (1, 80)):
+        request = {"GroupId": WEB, "IpPermissions": [tcp(first, last)]}
+        code = code_of(me, authorize_security_group_ingress, **request)
+        assert code == "InvalidPermission.Duplicate"
     assert {(row["FromPort"], row["ToPort"]) for row in ingress(me)} == set(wanted)
-    assert ports(web) == {(1, 255), (1, 65535), (None, None), (1, 80), (8080, 8080)}
+    assert ports(web) == {(1, 255), (None, None), (1, 80), (8080, 8080)}
     me(
         revoke_security_group_ingress,
         GroupId=WEB,
@@ -410,7 +415,7 @@ def test_what_others_made_can_be_revoked(openstack: Groups, me: Caller, web: Row
     assert [(row["IpProtocol"], row.get("FromPort")) for row in shown] == [
         ("-1", None),
         ("50", None),
-        ("tcp", 0),
+        ("tcp", 1),
     ]
     assert [row["GroupId"] for row in shown[0]["UserIdGroupPairs"]] == [API]
     me(

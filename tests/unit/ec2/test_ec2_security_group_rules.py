@@ -170,8 +170,8 @@ def test_groups() -> None:
         ({"ethertype": "IPv6"}, ("-1", None, None, V6, "::/0")),
         ({"protocol": "any", "port_range_min": 1}, ("-1", None, None, V4, "0.0.0.0/0")),
         ({"protocol": "0"}, ("-1", None, None, V4, "0.0.0.0/0")),
-        ({"protocol": "tcp"}, ("tcp", 0, 65535, V4, "0.0.0.0/0")),
-        ({"protocol": "6"}, ("tcp", 0, 65535, V4, "0.0.0.0/0")),
+        ({"protocol": "tcp"}, ("tcp", 1, 65535, V4, "0.0.0.0/0")),
+        ({"protocol": "6"}, ("tcp", 1, 65535, V4, "0.0.0.0/0")),
         ({"protocol": "esp"}, ("50", None, None, V4, "0.0.0.0/0")),
         ({"protocol": "ipv6-icmp", "ethertype": "IPv6"}, ("icmpv6", -1, -1, V6, "::/0")),
         ({"protocol": "vrrp"}, ("112", None, None, V4, "0.0.0.0/0")),
@@ -190,10 +190,11 @@ def test_what_others_made_in_neutron(row: dict[str, Any], shown: tuple[Any, ...]
     assert of_neutron({**row, "remote_address_group_id": "x"}) is None
 
 
-def test_what_ec2_api_stored_for_all_ports_is_found_again() -> None:
+def test_port_0_is_found_without_its_note() -> None:
+    """Neutron takes 1-65535 for no ports at all; nobody else can say 0."""
     stored = of_neutron({"direction": "ingress", "ethertype": "IPv4", "protocol": "tcp"})
     assert stored is not None
-    asked = to_cidr(check_protocol("tcp", 1, 65535), "0.0.0.0/0")
+    asked = to_cidr(check_protocol("tcp", 0, 65535), "0.0.0.0/0")
     assert stored.key in asked.alike()
     assert asked.alike()[0] == asked.key
     assert stored.key not in replace(asked, first=2).alike()

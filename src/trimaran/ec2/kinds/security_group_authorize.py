@@ -30,6 +30,8 @@ Request = Mapping[str, Any]
 
 #: AWS's largest quota.  Neutron's own is the project's, and smaller.
 MOST_RULES = 1000
+#: Rules for which Neutron is given once more the time of any other call.
+RULES_IN_TIME = 50
 
 
 def authorize_security_group_ingress(ctx: Context, request: Request) -> dict[str, Any]:
@@ -83,11 +85,12 @@ def check_new(rules: Sequence[Rule], there: Sequence[Rule]) -> None:
     Raises:
         EC2Error: ``InvalidPermission.Duplicate``, ``RulesPerSecurityGroupLimitExceeded``.
     """
-    known = {rule.key for rule in there}
+    known = {rule.as_stored().key for rule in there}
     for rule in rules:
-        if rule.key in known:
+        key = rule.as_stored().key
+        if key in known:
             raise _duplicate(rule)
-        known.add(rule.key)
+        known.add(key)
     if len(known) > MOST_RULES:
         raise _too_many()
 
@@ -106,7 +109,7 @@ def make_rules(ctx: Context, group: Pair, rules: Sequence[Rule]) -> list[dict[st
     os_id = group.item.os_id or ""
     bodies = [rule.body(os_id, ctx.project_id) for rule in rules]
     try:
-        return ctx.user.network.create_security_group_rules(bodies)
+        return ctx.user.network.create_security_group_rules(bodies, timeout=_timeout(ctx, rules))
     except QuotaExceeded as error:
         raise _too_many() from error
     except Conflict as error:
@@ -122,6 +125,11 @@ def make_rules(ctx: Context, group: Pair, rules: Sequence[Rule]) -> list[dict[st
         if made is None:
             raise
         return made
+
+
+def _timeout(ctx: Context, rules: Sequence[Rule]) -> tuple[float, float]:
+    own = ctx.conf.trimaran
+    return own.connect_timeout, own.read_timeout * (1 + len(rules) / RULES_IN_TIME)
 
 
 def _look_for(ctx: Context, group_os_id: str, rules: Sequence[Rule]) -> list[dict[str, Any]] | None:

@@ -6,7 +6,7 @@ for revocation.  Everything that the two word differently is made equal here
 (spec ec2.md 3.11, F34-F37, F71):
 
 * every protocol: ``-1`` there, none here; ports beside it mean nothing;
-* all ports of tcp and udp: 0-65535 there, none here.  Neutron has no port 0, so
+* all ports of tcp and udp: 1-65535 there, none here.  Neutron has no port 0, so
   a range from 0 is stored from 1 on and its 0 is kept in the rule's item;
 * host bits of a CIDR are masked off, as AWS does.
 """
@@ -96,32 +96,22 @@ class Rule:
 
     @property
     def from_nought(self) -> bool:
-        """Whether it begins with a port 0 that Neutron cannot hold."""
-        return self.protocol in PORTED and self.first == 0 and self.last != LAST_PORT
+        """Whether it begins with a port 0, which Neutron cannot hold."""
+        return self.protocol in PORTED and self.first == 0
 
     def as_stored(self) -> Rule:
         """The rule as Neutron alone tells it, without a note about a port 0."""
         return replace(self, first=1) if self.from_nought else self
 
     def alike(self) -> tuple[tuple[Any, ...], ...]:
-        """Keys of what this rule may have been stored as by others, the best first.
-
-        ec2-api stored 1-65535 without ports (spec 3.11); Neutron's own clients
-        cannot say port 0.
-        """
-        if self.protocol not in PORTED:
-            return (self.key,)
-        every = (self.first, self.last) == (1, LAST_PORT)
-        other = replace(self, first=0) if every else self.as_stored()
-        return (self.key, other.key)
+        """Keys of what this rule may be stored as, the best first: others cannot say port 0."""
+        return (self.key, self.as_stored().key)
 
     def body(self, group_os_id: str, project_id: str) -> dict[str, Any]:
         """The rule for Neutron's API."""
-        first, last = self.first, self.last
-        if self.protocol in PORTED and (first, last) == (0, LAST_PORT):
+        first, last = self.as_stored().first, self.last
+        if self.protocol in PORTED and (first, last) == (1, LAST_PORT):
             first = last = None
-        elif self.from_nought:
-            first = 1
         elif self.protocol in TYPED:
             first = None if first == -1 else first
             last = None if last == -1 else last
@@ -161,7 +151,8 @@ def of_neutron(row: Mapping[str, Any], note: Mapping[str, Any] | None = None) ->
         first = -1 if first is None else first
         last = -1 if last is None else last
     elif protocol in PORTED:
-        first = 0 if first is None or (first == 1 and note.get("from_port") == 0) else first
+        first = 1 if first is None else first
+        first = 0 if first == 1 and note.get("from_port") == 0 else first
         last = LAST_PORT if last is None else last
     way = V6 if row.get("ethertype") == "IPv6" else V4
     target = row.get("normalized_cidr") or row.get("remote_ip_prefix")
