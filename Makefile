@@ -30,9 +30,13 @@ demo: $(VENV)/.ready ## Start a small OpenStack with our services in front of it
 demo-stop: ## Stop the demo and its OpenStack
 	@if [ -x $(BIN)/trimaran ]; then $(BIN)/trimaran demo stop --dir "$(DEMO_DIR)"; fi
 
+.PHONY: console-ui
+console-ui: $(VENV)/.ready ## Build the console's current front end, once (some minutes)
+	@tools/console-ui.sh $(BIN)/python
+
 .PHONY: servers
 servers: $(VENV)/.ready
-	@$(BIN)/trimaran sandbox install nginx-light:nginx
+	@$(BIN)/trimaran sandbox install nginx-light:nginx chromium:chromium
 	@$(BIN)/trimaran sandbox up --with postgresql
 
 .PHONY: test

@@ -43,6 +43,7 @@ class Background:
         self.name = name
         self.record = record
         self.log = log
+        self._child: subprocess.Popen[bytes] | None = None
 
     def pid(self) -> int | None:
         """The pid of the running process, None when there is none."""
@@ -71,7 +72,7 @@ class Background:
         """
         begin = time.monotonic()
         with self.log.open("ab") as log:
-            process = subprocess.Popen(
+            process = self._child = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -112,5 +113,7 @@ class Background:
             if time.monotonic() > end:
                 os.kill(pid, signal.SIGKILL)
             time.sleep(0.1)
+        if self._child:
+            self._child.wait()
         self.record.unlink(missing_ok=True)
         return True
