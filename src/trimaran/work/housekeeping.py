@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from trimaran.config.common import Own
 from trimaran.db import Database
 from trimaran.db.queries import work_jobs, work_leases
 from trimaran.work import metrics
 
 DAY = 86400.0
-#: Seconds that done and cancelled jobs are kept for operators to see.
-KEEP_DONE = 7 * DAY
-#: Seconds that failed jobs are kept.
-KEEP_FAILED = 30 * DAY
 #: Seconds that a lease nobody takes any more is kept.
 KEEP_LEASES = 30 * DAY
 PURGE_EVERY = 3600.0
@@ -33,22 +30,27 @@ class _Schedule(Protocol):
     ) -> None: ...
 
 
-def add_to(schedule: _Schedule, db: Database, kinds: frozenset[str]) -> None:
+def add_to(schedule: _Schedule, db: Database, kinds: frozenset[str], own: Own) -> None:
     """Registers the periodic functions of this module.
 
     Args:
         schedule: the runner.
         db: its database.
         kinds: the job kinds that it has handlers for.
+        own: how long finished jobs are kept.
     """
-    schedule.periodic("work.purge", PURGE_EVERY, lambda: purge(db), run_at_start=False)
+    done, failed = own.work_keep_days * DAY, own.work_keep_failed_days * DAY
+    schedule.periodic(
+        "work.purge",
+        PURGE_EVERY,
+        lambda: purge(db, keep_done=done, keep_failed=failed),
+        run_at_start=False,
+    )
     if kinds:
         schedule.periodic("work.measure", MEASURE_EVERY, Measure(db, kinds), leased=False)
 
 
-def purge(
-    db: Database, *, keep_done: float = KEEP_DONE, keep_failed: float = KEEP_FAILED
-) -> tuple[int, int]:
+def purge(db: Database, *, keep_done: float, keep_failed: float) -> tuple[int, int]:
     """Deletes finished jobs and forgotten leases, in small transactions.
 
     Args:

@@ -42,7 +42,8 @@ class Periodic:
         fn: what is run; an exception is logged.
         leased: one process of all runs it each time; otherwise each does.
         run_at_start: False makes the very first run wait for one interval.
-        next_look: monotonic time of the next attempt.
+        last_look: monotonic time of the last attempt.
+        next_look: monotonic time of the next one.
         running: a thread is at it.
     """
 
@@ -51,6 +52,7 @@ class Periodic:
     fn: Callable[[], object]
     leased: bool
     run_at_start: bool
+    last_look: float = 0.0
     next_look: float = 0.0
     running: bool = False
 
@@ -102,7 +104,17 @@ class Timetable:
         now = time.monotonic()
         for entry in self._entries:
             late = not entry.leased and not entry.run_at_start
+            entry.last_look = now
             entry.next_look = now + (entry.seconds() if late else 0.0)
+
+    def reconsider(self) -> None:
+        """Has intervals that became shorter take effect at once, not after the old ones."""
+        with self._lock:
+            entries = [entry for entry in self._entries if not entry.running]
+        for entry in entries:
+            interval = entry.seconds()
+            if interval > 0:
+                entry.next_look = min(entry.next_look, entry.last_look + interval)
 
     def run_due(self) -> float | None:
         """Starts what is due.
@@ -130,7 +142,7 @@ class Timetable:
         return [entry for entry in self._entries if entry.running]
 
     def _turn(self, entry: Periodic) -> None:
-        started = time.monotonic()
+        started = entry.last_look = time.monotonic()
         try:
             interval = entry.seconds()
             if interval <= 0:

@@ -166,7 +166,7 @@ class Runner:
         """Starts; returns at once.  The database need not answer yet."""
         if self._started:
             raise RuntimeError("the runner is started already")
-        housekeeping.add_to(self, self._db, frozenset(self._kinds))
+        housekeeping.add_to(self, self._db, frozenset(self._kinds), self._own)
         self._started = True
         self._heartbeat.start()
         self._timetable.begin()
@@ -178,6 +178,11 @@ class Runner:
         with self._lock:
             self._woken = True
             self._lock.notify_all()
+
+    def reconsider(self) -> None:
+        """Looks at the intervals of periodic functions again; to be called when they changed."""
+        self._timetable.reconsider()
+        self.wake()
 
     def stop(self, timeout: float | None = None) -> None:
         """Stops: claims nothing more, lets runs end, hands over those that do not.

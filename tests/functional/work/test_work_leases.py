@@ -215,6 +215,26 @@ def test_an_interval_is_read_at_each_turn_and_zero_is_off(db: Database, monkeypa
         runner.stop(5)
 
 
+@pytest.mark.parametrize("leased", [True, False])
+def test_a_shorter_interval_counts_at_once_when_the_runner_is_told(db: Database, leased: bool):
+    ran = threading.Semaphore(0)
+    interval = [3600.0]
+    runner = runner_of(db)
+    runner.periodic("tuned", lambda: interval[0], ran.release, leased=leased)
+    runner.start()
+    try:
+        assert ran.acquire(timeout=10)
+        interval[0] = 0.05
+        # The turn that ran may not have set its next look yet.
+        for _ in range(100):
+            runner.reconsider()
+            if ran.acquire(timeout=0.1):
+                break
+        assert ran.acquire(timeout=10)
+    finally:
+        runner.stop(5)
+
+
 def test_a_first_run_can_wait_for_its_interval(db: Database):
     ran: list[float] = []
     done = threading.Event()

@@ -160,4 +160,5 @@ def run(conf: Any) -> None:
         if not over.is_set():
             LOG.info("Reading the configuration again")
             conf.reload_config_files()
+            conductor.runner.reconsider()
     conductor.stop(common.own(conf).shutdown_timeout)
