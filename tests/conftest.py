@@ -99,6 +99,12 @@ def mariadb_url(tmp_path: Path) -> Iterator[str]:
     yield from _database("mariadb", tmp_path)
 
 
+@pytest.fixture(scope="module")
+def module_mariadb_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of a MariaDB database that the tests of a module share."""
+    yield from _database("mariadb", tmp_path_factory.getbasetemp())
+
+
 @pytest.fixture
 def postgresql_url(tmp_path: Path) -> Iterator[str]:
     """The URL of a fresh, empty PostgreSQL database."""

@@ -70,6 +70,8 @@ class Deployment:
         self.sandbox.mkdir()
         self.topic = f"test-{uuid.uuid4().hex[:8]}"
         self.url = url
+        #: options of every conductor, as section__name
+        self.settings: dict[str, str] = {}
         self.auth_url = auth_url
         self.db = Database(url)
         self.context = RequestContext(project_id="p1", user_id="u1", user_name="u")
@@ -105,7 +107,7 @@ class Deployment:
                 "project_domain_name": "Default",
             },
         }
-        for key, value in more.items():
+        for key, value in (self.settings | more).items():
             section, _, option = key.partition("__")
             sections.setdefault(section, {})[option] = value
         path = self.folder / f"{name}.conf"

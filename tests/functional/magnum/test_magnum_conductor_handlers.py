@@ -20,6 +20,7 @@ from trimaran.db.models.magnum import X509KeyPair
 from trimaran.db.queries import magnum as queries
 from trimaran.magnum import objects, rpc
 from trimaran.magnum.conductor import service
+from trimaran.magnum.operations import KINDS
 
 
 @pytest.fixture(scope="module")
@@ -388,6 +389,53 @@ def test_a_message_of_an_upstream_api_is_recorded_once(magnum: Deployment) -> No
 
     magnum.client.cluster_delete(magnum.context, values["uuid"])
     magnum.until_status(values["uuid"], None)
+
+
+def test_hints_in_any_order_and_number_change_nothing(magnum: Deployment) -> None:
+    cluster = complete(magnum)
+    group = magnum.groups(cluster)["default-worker"]
+    item, worker = as_object(magnum, cluster), objects.NodeGroup.from_row(group)
+    asked = {
+        magnum.ask(
+            "cluster_resize",
+            cluster,
+            node_count=count,
+            nodes_to_remove=[],
+            nodegroup=group.uuid,
+        ): count
+        for count in (2, 3, 4)
+    }
+    for operation, count in [*reversed(asked.items()), *asked.items(), ("no-such-operation", 9)]:
+        magnum.client.cluster_resize(magnum.context, item, count, [], worker, operation=operation)
+    magnum.until(lambda: len(magnum.events(cluster, "resize")) == 3)
+    magnum.until_status(cluster, "UPDATE_COMPLETE")
+    assert [e["node_count"] for e in magnum.events(cluster, "resize")] == [2, 3, 4]
+    assert magnum.groups(cluster)["default-worker"].node_count == 4
+
+
+def test_a_replayed_message_of_an_upstream_api_finds_its_end(magnum: Deployment) -> None:
+    """A deletion that comes again, at once and when the cluster is gone."""
+    values = magnum.new_cluster({"sandbox_polls": "1"})
+    values.pop("_template"), values.pop("_sizes")
+    uuid_ = values["uuid"]
+    magnum.client.cluster_create(magnum.context, objects.Cluster(None, **values), 1, 1, 60)
+    magnum.until_status(uuid_, "CREATE_COMPLETE")
+    for _ in range(2):
+        magnum.client.cluster_delete(magnum.context, uuid_)
+    magnum.until_status(uuid_, None)
+    magnum.client.cluster_delete(magnum.context, uuid_)
+    magnum.until(
+        lambda: (
+            [
+                operation.state
+                for operation in magnum.db.read(
+                    lambda s: queries.list_operations(s, KINDS, cluster_uuid=uuid_)
+                )
+            ]
+            == ["done"] * 3
+        )
+    )
+    assert len(magnum.events(uuid_, "delete")) == 1
 
 
 def test_garbage_and_unknown_clusters_are_answered(magnum: Deployment) -> None:

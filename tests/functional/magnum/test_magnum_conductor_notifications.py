@@ -92,29 +92,53 @@ def listening(magnum: Loud) -> Iterator[Listener]:
         transport.cleanup()
 
 
-def test_each_transition_is_told_once(magnum: Loud, listener: Listener, fleet: Fleet) -> None:
-    for name in ("one", "two"):
-        magnum.start(fleet, name)
+@pytest.mark.parametrize("conductors", [1, 2, 3])
+def test_each_transition_is_told_once(
+    magnum: Loud, listener: Listener, fleet: Fleet, conductors: int
+) -> None:
+    for number in range(conductors):
+        magnum.begin(fleet, f"c{number}")
+    template = magnum.template()
+    clusters = [magnum.create({"sandbox_polls": "1"}, template=template) for _ in range(4)]
+    for cluster in clusters:
+        magnum.until_status(cluster, "CREATE_COMPLETE")
+        magnum.delete(cluster)
+    for cluster in clusters:
+        magnum.until_status(cluster, None)
+    told = listener.take(4 * len(clusters))
+    for cluster in clusters:
+        assert [
+            (event, outcome)
+            for _, _, event, outcome, body, _ in told
+            if body["target"]["id"] == cluster
+        ] == [
+            ("magnum.cluster.create", "pending"),
+            ("magnum.cluster.create", "success"),
+            ("magnum.cluster.delete", "pending"),
+            ("magnum.cluster.delete", "success"),
+        ]
+    # Whatever else was recorded would have been sent by now.
+    magnum.until(
+        lambda: "magnum.notify" not in [job[0] for job in magnum.db.read(work_jobs.waiting)]
+    )
+    assert listener.arrived.empty()
+
+
+def test_what_a_listener_is_told(magnum: Loud, listener: Listener, fleet: Fleet) -> None:
+    magnum.start(fleet, "one")
     cluster = magnum.create({"sandbox_polls": "1"})
     magnum.until_status(cluster, "CREATE_COMPLETE")
-    magnum.delete(cluster)
-    magnum.until_status(cluster, None)
     failed = magnum.create({"sandbox_fail": "create"})
     magnum.until_status(failed, "CREATE_FAILED")
 
-    told = listener.take(6)
+    told = listener.take(4)
     assert [(level, event, outcome) for level, _, event, outcome, _, _ in told] == [
         ("INFO", "magnum.cluster.create", "pending"),
         ("INFO", "magnum.cluster.create", "success"),
-        ("INFO", "magnum.cluster.delete", "pending"),
-        ("INFO", "magnum.cluster.delete", "success"),
         ("INFO", "magnum.cluster.create", "pending"),
         ("ERROR", "magnum.cluster.create", "failure"),
     ]
-    assert {publisher for _, publisher, *_ in told} <= {
-        "container-infra.one",
-        "container-infra.two",
-    }
+    assert {publisher for _, publisher, *_ in told} == {"container-infra.one"}
     *_, body, context = told[0]
     assert body["target"]["id"] == cluster
     assert body["initiator"]["user_id"] == "u1"
