@@ -71,6 +71,12 @@ class Own:
         30, 2, "Seconds after which the work of a dead process is taken over."
     )
     work_poll_seconds: float = _option(1.0, 0.05, "Seconds between two looks for background work.")
+    work_keep_days: float = _option(
+        7.0, 0.0, "Days that done and cancelled background jobs are kept to be looked at."
+    )
+    work_keep_failed_days: float = _option(
+        30.0, 0.0, "Days that failed background jobs are kept to be looked at."
+    )
     max_body: int = _option(
         1048576, 0, "Largest request body in bytes, where the service sets no limit of its own."
     )
