@@ -169,7 +169,7 @@ def running(
 def _wait(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
     deadline = time.monotonic() + PATIENCE
     while True:
-        with contextlib.suppress(requests.ConnectionError):
+        with contextlib.suppress(requests.ConnectionError, requests.Timeout):
             if requests.get(f"{url}/healthcheck", timeout=5).status_code == 200:
                 return
         if process.poll() is not None or time.monotonic() > deadline:
