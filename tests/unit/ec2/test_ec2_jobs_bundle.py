@@ -511,6 +511,29 @@ def test_an_image_is_copied(openstack: Darkroom, me: Caller, source: str) -> Non
     assert shown(me, image_id)["Description"] == "d"
 
 
+def test_a_client_token_makes_one_copy(openstack: Darkroom, me: Caller, source: str) -> None:
+    image_id = copy(me, source, ClientToken="t")
+    assert copy(me, source, ClientToken="t") == image_id
+    assert len(openstack.images) == 2
+    request = {"SourceImageId": source, "SourceRegion": "RegionOne", "ClientToken": "t"}
+    assert refused(me, copy_image, Name="other", **request) == "IdempotentParameterMismatch"
+    assert copy(me, source, ClientToken="u") != image_id
+
+
+def test_of_two_copies_with_one_token_the_first_one_stays(
+    openstack: Darkroom, me: Caller, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Both look before either has stored the token.
+    monkeypatch.setattr("trimaran.ec2.kinds.image_copy.known_token", lambda *_: "")
+    image_id = copy(me, source, ClientToken="t")
+    with pytest.raises(Unavailable):
+        copy(me, source, ClientToken="t")
+    monkeypatch.undo()
+    run_all(me)
+    assert copy(me, source, ClientToken="t") == image_id
+    assert len(openstack.images) == 2
+
+
 @pytest.mark.parametrize("at", range(5))
 def test_a_death_while_copying(openstack: Darkroom, me: Caller, source: str, at: int) -> None:
     image_id = copy(me, source)

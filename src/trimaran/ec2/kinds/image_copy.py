@@ -13,18 +13,22 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from trimaran import work
+from trimaran.db.queries.ec2_tokens import take_token
 from trimaran.ec2 import ids, journal
 from trimaran.ec2.context import Context
+from trimaran.ec2.kinds.client_token import check_token, fingerprint
 from trimaran.ec2.kinds.image_devices import devices
 from trimaran.ec2.kinds.image_kind import MARK, Images, kind_of_image
 from trimaran.ec2.kinds.image_reserve import make_image
 from trimaran.ec2.kinds.image_view import shown_image
 from trimaran.ec2.kinds.region import known_regions
 from trimaran.ec2.kinds.tag_rules import tag_specifications
+from trimaran.ec2.kinds.volume_reserve import known_token
 from trimaran.ec2.on_behalf import caller
 from trimaran.ec2.protocol.errors import EC2Error, invalid_value, missing, unsupported
 from trimaran.ec2.reconcile import reconcile
 from trimaran.ec2.reconcile_kind import Pair
+from trimaran.errors import Unavailable
 
 Request = Mapping[str, Any]
 
@@ -56,6 +60,9 @@ def copy_image(ctx: Context, request: Request) -> dict[str, Any]:
     for name in _REFUSED:
         if request.get(name):
             raise unsupported(f"The parameter {name} is not supported.")
+    token, asked = check_token(request), fingerprint(request)
+    if known := known_token(ctx, token, asked):
+        return {"ImageId": known}
     tags = dict(tag_specifications(request.get("TagSpecifications"), ("image",)).get("image") or {})
     source = ids.check_id(request["SourceImageId"], "sourceImageId", *ids.IMAGE_PREFIXES)
     view = reconcile(ctx, Images(), [source])
@@ -74,6 +81,12 @@ def copy_image(ctx: Context, request: Request) -> dict[str, Any]:
         return ctx.user.image.create_image({**body, MARK: image_id})
 
     def enqueue(session: Session, image_id: str, os_id: str) -> None:
+        if token:
+            taken = take_token(session, ctx.project_id, ctx.action, token, asked, image_id)
+            if taken.result != image_id:
+                # A rival was first.  The journal takes this image back; the client
+                # asks again, and is told the other one.
+                raise Unavailable()
         more = {"item": image_id, "image": os_id}
         work.enqueue(session, journal.COPY_IMAGE, {**payload, **more}, key=image_id)
 
