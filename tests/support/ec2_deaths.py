@@ -30,14 +30,16 @@ class Deaths:
 
     Args:
         at: the moment's number, from 0; each call has one before and one after it.
+        error: what happens then, in place of a death.
 
     Attributes:
         fired: whether that moment came.
         moment: its name.
     """
 
-    def __init__(self, at: int) -> None:
+    def __init__(self, at: int, error: Exception | None = None) -> None:
         self._at = at
+        self._error = error
         self._count = itertools.count()
         self.fired = False
         self.moment = ""
@@ -54,7 +56,7 @@ class Deaths:
     def _pass(self, moment: str) -> None:
         if next(self._count) == self._at:
             self.fired, self.moment = True, moment
-            raise Death(moment)
+            raise self._error or Death(moment)
 
 
 @contextmanager

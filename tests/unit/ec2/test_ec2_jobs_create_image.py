@@ -153,6 +153,22 @@ def test_a_death_at_any_moment_changes_nothing_in_the_end(
     assert {job.state for job in jobs_of(me.db, journal.START)} == {states.DONE}
 
 
+@pytest.mark.parametrize("at", range(11))
+def test_a_database_that_is_away_at_any_note_is_waited_for(
+    openstack: Darkroom, me: Caller, ask: Callable[..., str], server: dict[str, Any], at: int
+) -> None:
+    image_id = ask(BlockDeviceMappings=DEVICES)
+    # After the note as well: it was written, and nobody was told.
+    deaths = Deaths(at, Unavailable(service="database"))
+    with dying(deaths, (JobRun, "commit")):
+        run_all(me)
+    assert deaths.fired is (at < 10)
+    assert shown(me, image_id)["State"] == "available", deaths.moment
+    assert server["OS-EXT-STS:vm_state"] == "active", deaths.moment
+    assert len(openstack.images) == 1
+    assert [job.state for job in jobs_of(me.db, journal.CREATE_IMAGE)] == [states.DONE]
+
+
 def test_the_end_of_the_requests_token_does_not_matter(
     openstack: Darkroom, me: Caller, ask: Callable[..., str], server: dict[str, Any]
 ) -> None:
