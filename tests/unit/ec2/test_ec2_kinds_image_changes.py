@@ -19,9 +19,9 @@ from trimaran.ec2 import ids, journal
 from trimaran.ec2.kinds import image_reserve, image_snapshot
 from trimaran.ec2.kinds.image import describe_images
 from trimaran.ec2.kinds.image_attribute import describe_image_attribute, reset_image_attribute
+from trimaran.ec2.kinds.image_copy import copy_image
 from trimaran.ec2.kinds.image_create import create_image
 from trimaran.ec2.kinds.image_modify import deregister_image, modify_image_attribute
-from trimaran.ec2.kinds.image_copy import copy_image
 from trimaran.ec2.kinds.image_register import register_image
 from trimaran.ec2.kinds.instance import describe_instances
 from trimaran.ec2.kinds.snapshot import describe_snapshots
