@@ -232,7 +232,7 @@ class Deployment:
         """Returns the driver's calls for a cluster."""
         return [e for e in self.log("events.log", cluster) if name in (None, e["event"])]
 
-    def until(self, condition: Callable[[], Any], timeout: float = 30.0) -> Any:
+    def until(self, condition: Callable[[], Any], timeout: float = 120.0) -> Any:
         """Waits for a condition of what is outside of this process."""
         limit = time.monotonic() + timeout
         while not (met := condition()):
@@ -240,7 +240,7 @@ class Deployment:
             time.sleep(0.05)
         return met
 
-    def until_status(self, cluster: str, status: str | None, timeout: float = 30.0) -> Any:
+    def until_status(self, cluster: str, status: str | None, timeout: float = 120.0) -> Any:
         """Waits until a cluster has a status; None: until it is gone."""
 
         def met() -> bool:

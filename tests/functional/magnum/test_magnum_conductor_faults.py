@@ -57,14 +57,14 @@ def test_a_database_that_is_killed_in_the_middle_loses_nothing(
 
         cut("create")
         for cluster in clusters:
-            magnum.until_status(cluster, "CREATE_COMPLETE", 60)
+            magnum.until_status(cluster, "CREATE_COMPLETE")
             worker = magnum.groups(cluster)["default-worker"].uuid
             magnum.ask(
                 "cluster_resize", cluster, node_count=3, nodes_to_remove=[], nodegroup=worker
             )
         cut("resize")
         for cluster in clusters:
-            magnum.until_status(cluster, "UPDATE_COMPLETE", 60)
+            magnum.until_status(cluster, "UPDATE_COMPLETE")
             assert magnum.groups(cluster)["default-worker"].node_count == 3
         count = sa.select(sa.func.count()).select_from(X509KeyPair)
         assert magnum.db.read(lambda s: s.scalar(count)) == 4 * len(clusters)
@@ -72,7 +72,7 @@ def test_a_database_that_is_killed_in_the_middle_loses_nothing(
             magnum.delete(cluster)
         cut("delete")
         for cluster in clusters:
-            magnum.until_status(cluster, None, 60)
+            magnum.until_status(cluster, None)
         magnum.until(lambda: magnum.db.read(lambda s: s.scalar(count)) == 0)
         magnum.db.dispose()
 
@@ -121,7 +121,7 @@ def test_a_clock_that_is_five_minutes_ahead_changes_nothing(
             for poll in magnum.log("polls.log", cluster)
         ]
 
-    magnum.until(lambda: all(len(times(cluster)) >= 5 for cluster in watched), 60)
+    magnum.until(lambda: all(len(times(cluster)) >= 5 for cluster in watched))
     for cluster in watched:
         polls = sorted(times(cluster))
         # Neither takes the other's lease for one that ended long ago: that would be twice as many.
@@ -151,15 +151,15 @@ def test_sighup_makes_new_intervals_count_at_once(tmp_path: Path) -> None:
         stderr=subprocess.DEVNULL,
     )
     try:
-        magnum.until(lambda: magnum.db.read(queries.list_services), 60)
+        magnum.until(lambda: magnum.db.read(queries.list_services))
         cluster = magnum.create({"sandbox_health": "HEALTHY", "sandbox_hang": "create"})
-        magnum.until(lambda: magnum.log("polls.log", cluster), 60)
+        magnum.until(lambda: magnum.log("polls.log", cluster))
         assert magnum.events(cluster, "health") == []
 
         magnum.settings = {"kubernetes__health_polling_interval": "1"}
         magnum.write_conf("one-no-broker", NO_BROKER)
         process.send_signal(signal.SIGHUP)
-        magnum.until(lambda: len(magnum.events(cluster, "health")) >= 3, 60)
+        magnum.until(lambda: len(magnum.events(cluster, "health")) >= 3)
         magnum.until(lambda: magnum.cluster(cluster).health_status == "HEALTHY")
     finally:
         process.terminate()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -375,6 +376,52 @@ def test_certificates_are_signed_by_the_cluster(magnum: Deployment) -> None:
     with pytest.raises(errors.BadRequest) as refused:
         magnum.client.sign_certificate(magnum.context, item, objects.Certificate(None, csr="bad"))
     assert refused.value.message == "Received invalid csr b'bad'."
+
+
+@pytest.mark.parametrize("kind", ["kubernetes", "etcd", "front-proxy"])
+def test_openssl_verifies_what_was_signed(magnum: Deployment, tmp_path: Path, kind: str) -> None:
+    cluster = complete(magnum)
+
+    def openssl(*arguments: str) -> str:
+        done = subprocess.run(
+            ["openssl", *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=60
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    subject = "/O=system:masters/CN=admin"
+    request = ("-newkey", "rsa:2048", "-nodes", "-keyout", "key.pem", "-out", "csr.pem")
+    openssl("req", "-new", *request, "-subj", subject, "-addext", "keyUsage=digitalSignature")
+    item = as_object(magnum, cluster)
+    authority = magnum.client.get_ca_certificate(magnum.context, item, kind)
+    (tmp_path / "ca.pem").write_text(authority)
+    asked = objects.Certificate(
+        None,
+        cluster_uuid=cluster,
+        csr=(tmp_path / "csr.pem").read_text(),
+        ca_cert_type=kind,
+    )
+    (tmp_path / "signed.pem").write_text(
+        magnum.client.sign_certificate(magnum.context, item, asked)
+    )
+    assert (
+        openssl("verify", "-x509_strict", "-CAfile", "ca.pem", "signed.pem") == "signed.pem: OK\n"
+    )
+    told = openssl("x509", "-in", "signed.pem", "-noout", "-subject", "-nameopt", "RFC2253")
+    assert told == "subject=CN=admin,O=system:masters\n"
+    # The key is the one that asked.
+    signed = openssl("x509", "-in", "signed.pem", "-noout", "-pubkey")
+    assert signed == openssl("pkey", "-in", "key.pem", "-pubout")
+    # And none of another cluster's authority.
+    other = magnum.client.get_ca_certificate(magnum.context, as_object(magnum, complete(magnum)))
+    (tmp_path / "other.pem").write_text(other)
+    refused = subprocess.run(
+        ["openssl", "verify", "-CAfile", "other.pem", "signed.pem"],
+        cwd=tmp_path,
+        capture_output=True,
+        timeout=60,
+    )
+    assert refused.returncode != 0
 
 
 def test_a_message_of_an_upstream_api_is_recorded_once(magnum: Deployment) -> None:

@@ -36,7 +36,7 @@ class Listener:
         self.arrived.put((level, publisher, event, body["outcome"], body, context))
 
     def take(self, count: int) -> list[tuple[str, str, str, str, Any, Any]]:
-        return [self.arrived.get(timeout=30) for _ in range(count)]
+        return [self.arrived.get(timeout=120) for _ in range(count)]
 
 
 @pytest.fixture
