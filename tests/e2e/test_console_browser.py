@@ -85,12 +85,14 @@ def user(cloud_env: CloudEnv) -> Iterator[Tenant]:
 
 
 @pytest.fixture
-def window(browser: Browser, site: tuple[str, str]) -> Iterator[Window]:
+def window(
+    browser: Browser, site: tuple[str, str], request: pytest.FixtureRequest
+) -> Iterator[Window]:
     """A new window; whatever happens, its last sight is kept."""
     name, url = site
     opened = Window(browser, url, name)
     yield opened
-    opened.shot("last")
+    opened.shot(f"last-of-{request.function.__name__}")
     opened.close()
     assert not [row for row in opened.asked if row[0] >= 500]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -75,6 +76,10 @@ class Window:
         self.page = self.context.new_page()
         self.asked: list[tuple[int, str, str]] = []
         self.errors: list[str] = []
+        self._waiting: set[Any] = set()
+        self.page.on("request", lambda request: self._waiting.add(request))
+        self.page.on("requestfinished", lambda request: self._waiting.discard(request))
+        self.page.on("requestfailed", lambda request: self._waiting.discard(request))
         self.page.on("response", self._answered)
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
 
@@ -97,6 +102,18 @@ class Window:
 
     def open(self, path: str) -> None:
         self.page.goto(self.url + path)
+
+    def settle(self) -> None:
+        """Waits until the page has asked nothing for a moment.
+
+        A list that comes late takes away what was chosen from the one before.
+        """
+        calm = 0
+        until = time.monotonic() + PATIENCE_MS / 1000
+        while calm < 4:
+            assert time.monotonic() < until, f"still asking: {[r.url for r in self._waiting]}"
+            self.page.wait_for_timeout(150)
+            calm = 0 if self._waiting else calm + 1
 
     # -- who is there ------------------------------------------------------
 
@@ -161,11 +178,19 @@ class Window:
 
     def check(self, item: str, text: str) -> None:
         """Chooses a row of a table in a form."""
-        rows = self.page.locator(f"#form-item-col-{item} .ant-table-row", has_text=text)
-        rows.first.locator("input").check()
+        column = self.page.locator(f"#form-item-col-{item}")
+        box = column.locator(".ant-table-row", has_text=text).first.locator("input")
+        box.wait_for(state="attached")
+        self.settle()
+        box.check()
+        expect(column.locator(".ant-tag", has_text=text)).to_be_visible(timeout=PATIENCE_MS)
 
-    def press(self, name: str) -> None:
-        self.page.get_by_role("button", name=name, exact=True).click()
+    def go_on(self, step: str) -> None:
+        """Goes to the next step of a long form."""
+        self.page.get_by_role("button", name=f"Next: {step}", exact=True).click()
+        expect(self.page.locator(".ant-steps-item-active")).to_contain_text(
+            step, timeout=PATIENCE_MS
+        )
 
     def confirm(self) -> None:
         """Sends a form; 2022 says "Confirm" where today says "OK"."""
@@ -208,18 +233,18 @@ class Window:
         page.locator(".ant-select-item-option", has_text="sandbox").click()
         page.locator("#form-item-col-systemDisk .ant-input-number-input:visible").fill("1")
         self.shot("server-form-1")
-        self.press("Next: Network Config")
+        self.go_on("Network Config")
         self.check("networkSelect", network)
         self.check("securityGroup", "default")
         self.shot("server-form-2")
-        self.press("Next: System Config")
+        self.go_on("System Config")
         field(page, "SystemStep", "name").fill(name)
         page.locator("#form-item-col-loginType").get_by_text("Password").click()
         # The image names its user.
         for item in ("password", "confirmPassword"):
             field(page, "SystemStep", item).fill("Correct-Horse-7")
         self.shot("server-form-3")
-        self.press("Next: Confirm Config")
+        self.go_on("Confirm Config")
         self.see(network)
         self.shot("server-form-4")
         self.confirm()
