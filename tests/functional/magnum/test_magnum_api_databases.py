@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -17,8 +17,8 @@ QUOTA = "[quotas]\nmax_clusters_per_project = 2\n"
 
 
 @pytest.fixture
-def database(db_url: str, migrated: Callable[..., str]) -> str:
-    return migrated(db_url, "magnum")
+def database(magnum_url: str) -> str:
+    return magnum_url
 
 
 @pytest.fixture

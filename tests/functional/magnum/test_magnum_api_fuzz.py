@@ -22,7 +22,7 @@ from trimaran.db.queries import magnum as queries
 # The database keeps what an example has made, so a failure is shown as it was
 # found instead of being made smaller.
 FEW = settings(
-    max_examples=200,
+    max_examples=80,
     deadline=None,
     derandomize=True,
     database=None,

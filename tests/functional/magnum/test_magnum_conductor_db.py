@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -17,8 +17,8 @@ from trimaran.db.queries import magnum as queries
 
 
 @pytest.fixture
-def db(db_url: str, migrated: Callable[[str, str], str]) -> Iterator[Database]:
-    made = Database(migrated(db_url, "magnum"))
+def db(magnum_url: str) -> Iterator[Database]:
+    made = Database(magnum_url)
     yield made
     made.dispose()
 

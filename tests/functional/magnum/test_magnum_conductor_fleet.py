@@ -22,8 +22,8 @@ def fleet() -> Iterator[Fleet]:
 
 
 @pytest.fixture
-def magnum(tmp_path: Path, mariadb_url: str) -> Iterator[Deployment]:
-    made = Deployment(tmp_path, mariadb_url)
+def magnum(tmp_path: Path, magnum_mariadb_url: str) -> Iterator[Deployment]:
+    made = Deployment(tmp_path, magnum_mariadb_url)
     yield made
     made.db.dispose()
 

@@ -64,8 +64,8 @@ class Loud(Deployment):
 
 
 @pytest.fixture
-def magnum(tmp_path: Path, mariadb_url: str) -> Iterator[Loud]:
-    made = Loud(tmp_path, mariadb_url)
+def magnum(tmp_path: Path, magnum_mariadb_url: str) -> Iterator[Loud]:
+    made = Loud(tmp_path, magnum_mariadb_url)
     yield made
     made.db.dispose()
 
@@ -149,10 +149,10 @@ def test_what_a_listener_is_told(magnum: Loud, listener: Listener, fleet: Fleet)
 
 
 def test_events_outlive_the_broker_and_the_conductor(
-    tmp_path: Path, mariadb_url: str, fleet: Fleet
+    tmp_path: Path, magnum_mariadb_url: str, fleet: Fleet
 ) -> None:
     with cuttable_broker() as (way, url):
-        magnum = Loud(tmp_path, mariadb_url, notifications=url)
+        magnum = Loud(tmp_path, magnum_mariadb_url, notifications=url)
         with listening(magnum) as arrived:
             way.cut()
             first = magnum.start(fleet, "one")
@@ -171,8 +171,10 @@ def test_events_outlive_the_broker_and_the_conductor(
         magnum.db.dispose()
 
 
-def test_an_event_of_a_change_that_is_undone_is_not_told(tmp_path: Path, mariadb_url: str) -> None:
-    magnum = Loud(tmp_path, mariadb_url)
+def test_an_event_of_a_change_that_is_undone_is_not_told(
+    tmp_path: Path, magnum_mariadb_url: str
+) -> None:
+    magnum = Loud(tmp_path, magnum_mariadb_url)
     notifier = Notifier(magnum.conf, magnum.db)
     cluster = magnum.create()
 

@@ -51,8 +51,8 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path, mariadb_url: str, cloud_env: CloudEnv) -> Iterator[World]:
-    magnum = Deployment(tmp_path, mariadb_url, auth_url=cloud_env.auth_url)
+def world(tmp_path: Path, magnum_mariadb_url: str, cloud_env: CloudEnv) -> Iterator[World]:
+    magnum = Deployment(tmp_path, magnum_mariadb_url, auth_url=cloud_env.auth_url)
     made = World(cloud_env, magnum)
     yield made
     for event in magnum.log("events.log"):

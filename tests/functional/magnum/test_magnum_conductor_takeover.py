@@ -24,15 +24,15 @@ def fleet() -> Iterator[Fleet]:
 
 
 @pytest.fixture
-def magnum(tmp_path: Path, db_url: str) -> Iterator[Deployment]:
-    made = Deployment(tmp_path, db_url)
+def magnum(tmp_path: Path, magnum_url: str) -> Iterator[Deployment]:
+    made = Deployment(tmp_path, magnum_url)
     yield made
     made.db.dispose()
 
 
 @pytest.fixture
-def magnum_on_mariadb(tmp_path: Path, mariadb_url: str) -> Iterator[Deployment]:
-    made = Deployment(tmp_path, mariadb_url)
+def magnum_on_mariadb(tmp_path: Path, magnum_mariadb_url: str) -> Iterator[Deployment]:
+    made = Deployment(tmp_path, magnum_mariadb_url)
     yield made
     made.db.dispose()
 
