@@ -1,0 +1,78 @@
+"""What Terraform's AWS provider asks for, resource by resource, repeated without Terraform.
+
+Each ``terraform/<theme>.json`` holds the calls of the provider for create,
+read, update and delete of the resources of a theme, with their answers; it is
+written by ``python -m tests.support.terraform_record <theme>``.  Every field of
+every answer is compared, so whatever the provider reads is.  Afterwards Neutron
+has what it had before.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.cloud import CloudEnv
+from tests.support.ec2 import Daemon, free_port, running, write_conf
+from tests.support.ec2_project import Project, fresh_project
+from tests.support.terraform import THEMES
+from tests.support.terraform_replay import Replay
+from trimaran.db import migrate
+
+RECORDS = sorted(THEMES.glob("*.json"))
+#: What the issue calls the core of a VPC: each is made, read, changed and deleted.
+CORE = {
+    "aws_vpc": {"create", "read", "update", "delete"},
+    "aws_subnet": {"create", "read", "update", "delete"},
+    "aws_internet_gateway": {"create", "read", "update", "delete"},
+    "aws_route_table": {"create", "read", "update", "delete"},
+    "aws_route": {"create", "read", "delete"},
+    "aws_route_table_association": {"create", "read", "delete"},
+    "aws_main_route_table_association": {"create", "read", "delete"},
+    "aws_vpc_dhcp_options": {"create", "read", "update", "delete"},
+    "aws_vpc_dhcp_options_association": {"create", "read", "delete"},
+    "aws_default_vpc": {"create", "read", "update"},
+    "aws_default_subnet": {"create", "read", "update"},
+    "aws_default_route_table": {"create", "read", "update"},
+}
+
+
+@pytest.fixture(scope="module")
+def project(cloud_env: CloudEnv) -> Iterator[Project]:
+    with fresh_project(cloud_env) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def api(
+    cloud_env: CloudEnv, project: Project, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Daemon]:
+    home: Path = tmp_path_factory.mktemp("ec2-terraform-replay")
+    url = f"sqlite:///{home}/ec2.sqlite"
+    migrate.upgrade(url, "ec2")
+    port = free_port()
+    with running("ec2-api", write_conf(home, cloud_env, url, ec2api_listen_port=port), port) as it:
+        # What every project has is there before anything is compared.
+        it.client(project.keys).describe_vpcs()
+        yield it
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=[path.stem for path in RECORDS])
+def test_the_provider_would_be_content(api: Daemon, project: Project, record: Path) -> None:
+    before = project.left()
+    steps = json.loads(record.read_text())
+    assert Replay(api.url, project.keys, steps).run() == len(steps)
+    assert project.left() == before
+
+
+def test_every_resource_of_the_core_is_on_record() -> None:
+    seen: dict[str, set[str]] = {}
+    for path in RECORDS:
+        for step in json.loads(path.read_text()):
+            kind = step["resource"].rpartition(".")[0].rpartition(".")[2]
+            seen.setdefault(kind, set()).add(step["phase"])
+    for kind, phases in CORE.items():
+        assert phases <= seen.get(kind, set()), kind
