@@ -109,7 +109,7 @@ class Ports(Neutron):
 
     def _defaults(self, what: str) -> Row:
         number = next(self._numbers)
-        more = {
+        more: dict[str, Row] = {
             "ports": {
                 "mac_address": f"fa:16:3e:00:00:{number % 256:02x}",
                 "allowed_address_pairs": [],

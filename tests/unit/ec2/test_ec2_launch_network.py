@@ -91,6 +91,13 @@ def _group(me: Caller, place: Place) -> str:
     return str(made)
 
 
+def _set(me: Caller, item_id: str, **changes: Any) -> None:
+    """Changes what an item says."""
+    [item] = me.db.read(lambda s: queries.items_by_ids(s, MINE, [item_id]))
+    data = {**item.data, **changes}
+    me.db.write(lambda s: queries.update_item(s, MINE, item_id, data=data))
+
+
 def _items(me: Caller) -> dict[str, dict[str, Any]]:
     rows = me.db.read(lambda s: queries.items_of(s, MINE, ["i", "eni", "eipalloc"]))
     return {row.id: row.data for row in rows}
@@ -293,13 +300,8 @@ def test_without_a_subnet_it_is_the_default_vpcs(
     openstack: Ports, me: Caller, ami: str, place: Place
 ) -> None:
     web = _group(me, place)
-    for name, changes in (
-        (place.vpc, {"is_default": True}),
-        (place.subnet, {"default_for_az": True}),
-    ):
-        [item] = me.db.read(lambda s, name=name: queries.items_by_ids(s, MINE, [name]))
-        data = {**item.data, **changes}
-        me.db.write(lambda s, i=item.id, d=data: queries.update_item(s, MINE, i, data=d))
+    _set(me, place.vpc, is_default=True)
+    _set(me, place.subnet, default_for_az=True)
     by_name = {"SecurityGroups": ["web"], "PrivateIpAddress": "10.0.1.9"}
     by_id = {"SecurityGroupIds": [web]}
     inside = {"NetworkInterfaces": [{"DeviceIndex": 0, "Groups": [web]}]}
@@ -464,7 +466,12 @@ def test_what_nova_refuses_leaves_no_port(
     openstack.most["floatingips"] = 1
     before = openstack.left()
     made: list[Any] = []
-    openstack.refuse = lambda body: made.append(body) or (400 if len(made) > 1 else None)
+
+    def all_but_the_first(body: Any) -> int | None:
+        made.append(body)
+        return 400 if len(made) > 1 else None
+
+    openstack.refuse = all_but_the_first
     several = {"SubnetId": place.subnet, "MinCount": 2, "MaxCount": 2}
     assert _refused(me, ami, **several) == "InvalidParameterValue"
     assert len(made) == 2
