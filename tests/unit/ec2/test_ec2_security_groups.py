@@ -376,6 +376,19 @@ def test_a_full_quota_does_not_hide_the_other_groups(
     assert [row["GroupId"] for row in shown(me)] == ["sg-0000000b"]
 
 
+def test_who_only_looks_repairs_nothing(openstack: Groups, me: Caller, vpcs: None) -> None:
+    openstack.groups.remove(openstack.named(VPC))
+    with pytest.raises(EC2Error):
+        me(describe_security_groups, DryRun=True)
+
+    def before(method: str, path: str) -> None:
+        openstack.fail = {"/security-groups$": 403} if method == "POST" else {}
+
+    openstack.before = before
+    assert [row["GroupId"] for row in shown(me)] == ["sg-0000000b"]
+    assert len(openstack.groups) == 1
+
+
 def test_a_listing_that_fails_changes_nothing(openstack: Groups, me: Caller, vpcs: None) -> None:
     openstack.fail = {"security-groups": 500}
     with pytest.raises(Unavailable):

@@ -20,7 +20,7 @@ from trimaran.db.queries import ec2 as queries
 from trimaran.db.queries.ec2 import Item, NewItem
 from trimaran.ec2 import ids
 from trimaran.ec2.context import Context
-from trimaran.errors import NotFound, QuotaExceeded
+from trimaran.errors import Forbidden, NotFound, QuotaExceeded
 
 LOG = logging.getLogger(__name__)
 
@@ -96,8 +96,9 @@ def repair_default_groups(ctx: Context, vpcs: Iterable[Item]) -> bool:
                 continue  # it was deleted meanwhile
             try:
                 os_id = make_default_group(ctx, ctx.user, vpc.id)
-            except QuotaExceeded:
-                LOG.warning("The project of %s has no quota for its default group", vpc.id)
+            except (QuotaExceeded, Forbidden) as error:
+                # Whoever only looks is not kept from seeing the other groups.
+                LOG.warning("%s has no default group, nor gets one: %s", vpc.id, error.message)
                 continue
             _store(ctx, vpc.id, os_id)
             done = True

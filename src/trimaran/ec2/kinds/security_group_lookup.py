@@ -46,7 +46,7 @@ def all_groups(ctx: Context) -> Groups:
         for vpc in found.kind.vpcs
         if STAGE not in vpc.data and default.default_group_id(vpc.id) not in there
     ]
-    if lacking and default.repair_default_groups(ctx, lacking):
+    if lacking and not ctx.dry_run and default.repair_default_groups(ctx, lacking):
         return _look(ctx, None)
     return found
 
