@@ -12,6 +12,7 @@ import base64
 import re
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -385,7 +386,7 @@ class Script:
         for name in ("own", "of it"):
             self.ec2.deregister_image(ImageId=self.images[name])
         for row in self.ec2.describe_snapshots(OwnerIds=["self"])["Snapshots"]:
-            until(lambda row=row: self._gone(row["SnapshotId"]))
+            until(partial(self._gone, row["SnapshotId"]))
         assert self.ec2.describe_images(Owners=["self"])["Images"] == []
 
     def _gone(self, snapshot_id: str) -> bool:

@@ -104,7 +104,7 @@ def sign(name: str, secret: str = "s") -> str:
     return hmac.new(secret.encode(), name.encode(), hashlib.sha256).hexdigest()
 
 
-def headers(secret: str = "s", **changed: str | None) -> dict[str, str]:
+def headers(secret: str = "s", /, **changed: str | None) -> dict[str, str]:
     made: dict[str, str | None] = {
         "x-instance-id": SERVER,
         "x-tenant-id": "a" * 32,
