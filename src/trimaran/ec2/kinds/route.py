@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from ipaddress import IPv4Network
 from typing import Any
 
@@ -28,6 +28,8 @@ from trimaran.ec2.protocol.errors import (
 
 Request = Mapping[str, Any]
 Route = Mapping[str, Any]
+#: The routes of a table as they are to be; None when they are already.
+Wanted = list[Route] | None
 
 _TARGETS = ("GatewayId", "InstanceId", "NetworkInterfaceId", "VpcPeeringConnectionId")
 #: Destinations and targets that there are none of here.
@@ -50,7 +52,7 @@ def create_route(ctx: Context, request: Request) -> dict[str, Any]:
     """Add a route; the same one again is a success."""
     table, cidr = _asked(ctx, request)
 
-    def change(routes: Sequence[Route], target: Route) -> list[Route] | None:
+    def change(routes: Sequence[Route], target: Route) -> Wanted:
         there = _at(routes, cidr)
         if there is None:
             return [*routes, target]
@@ -66,7 +68,7 @@ def replace_route(ctx: Context, request: Request) -> dict[str, Any]:
     """Give a route another target."""
     table, cidr = _asked(ctx, request)
 
-    def change(routes: Sequence[Route], target: Route) -> list[Route] | None:
+    def change(routes: Sequence[Route], target: Route) -> Wanted:
         there = _at(routes, cidr)
         if there is None:
             raise _no_route(table, cidr)
@@ -80,7 +82,7 @@ def delete_route(ctx: Context, request: Request) -> dict[str, Any]:
     """Remove a route."""
     table, cidr = _asked(ctx, request)
 
-    def change(session: Session) -> list[Route]:
+    def change(session: Session) -> Wanted:
         routes = _routes(session, ctx, table)
         there = _at(routes, cidr)
         if there is None:
@@ -103,7 +105,13 @@ def _asked(ctx: Context, request: Request) -> tuple[Item, str]:
     return table, str(network(request.get("DestinationCidrBlock"), "DestinationCidrBlock"))
 
 
-def _change_to_target(ctx: Context, request: Request, table: Item, cidr: str, change: Any) -> None:
+def _change_to_target(
+    ctx: Context,
+    request: Request,
+    table: Item,
+    cidr: str,
+    change: Callable[[Sequence[Route], Route], Wanted],
+) -> None:
     given = [name for name in _TARGETS if request.get(name)]
     if not given:
         raise missing("GatewayId")
@@ -113,7 +121,7 @@ def _change_to_target(ctx: Context, request: Request, table: Item, cidr: str, ch
         raise EC2Error("InvalidRequest", "Routes to peered VPCs are not supported.")
     parameter, target_id = given[0], str(request[given[0]])
 
-    def apply(session: Session) -> list[Route] | None:
+    def apply(session: Session) -> Wanted:
         items = queries.items_of(session, ctx.project_id, ["vpc", "igw", "vgw", "eni", "i"])
         vpc = next((item for item in items if item.id == table.vpc_id), None)
         if vpc is None:
@@ -123,10 +131,7 @@ def _change_to_target(ctx: Context, request: Request, table: Item, cidr: str, ch
                 "DestinationCidrBlock", cidr, "Routes within the VPC cannot be changed."
             )
         target = _target(items, table, parameter, target_id)
-        routes: list[Route] | None = change(
-            _routes(session, ctx, table), {DESTINATION: cidr, **target}
-        )
-        return routes
+        return change(_routes(session, ctx, table), {DESTINATION: cidr, **target})
 
     wanted = ctx.db.read(apply)
     ctx.commit_point()
@@ -196,7 +201,7 @@ def _no_route(table: Item, cidr: str) -> EC2Error:
     )
 
 
-def _store(ctx: Context, table: Item, change: Any) -> None:
+def _store(ctx: Context, table: Item, change: Callable[[Session], Wanted]) -> None:
     """Store the routes that ``change`` makes of those that are there, and tell Neutron."""
     vpc_id = table.vpc_id or ""
     before: list[Route] = []
