@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -562,7 +563,18 @@ def test_a_detachment_is_shown_until_neutron_is_done(
     port.update(device_id=held["device_id"], device_owner=held["device_owner"])
     assert _shown(me, interface)["Attachment"]["Status"] == "detaching"
     port.update(device_id="", device_owner="")
-    assert _shown(me, interface)["Status"] == "available"
+    shown = _shown(me, interface)
+    assert shown["Status"] == "available"
+    assert "Attachment" not in shown
+    # Who waits for the end of the attachment asks for it by its id, for a while.
+    attachment = ids.derive(interface, "eni-attach")
+    waits = [{"Name": "attachment.attachment-id", "Values": [attachment]}]
+    [row] = me(describe_network_interfaces, Filters=waits)["NetworkInterfaces"]
+    assert (row["Attachment"]["Status"], row["Attachment"]["InstanceId"]) == ("detached", instance)
+    later = me.context("DescribeNetworkInterfaces")
+    later.now += timedelta(seconds=61)
+    assert describe_network_interfaces(later, {"Filters": waits})["NetworkInterfaces"] == []
+    me(delete_network_interface, NetworkInterfaceId=interface)
 
 
 @pytest.mark.parametrize(

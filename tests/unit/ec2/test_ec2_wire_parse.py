@@ -244,3 +244,11 @@ def test_no_input_does_anything_but_parse_or_raise_400(
     sent = {data.draw(st.sampled_from(prefixes)) + key: text for key, text in arguments.items()}
     with contextlib.suppress(EC2Error):
         wire(name, sent)
+
+
+def test_a_parameter_that_upstream_takes_beside_the_model() -> None:
+    reset = {"NetworkInterfaceId": "eni-1", "Attribute": "sourceDestCheck"}
+    assert wire("ResetNetworkInterfaceAttribute", reset) == reset
+    assert code_of("DeleteNetworkInterface", reset) == "UnknownParameter"
+    structure = {"NetworkInterfaceId": "eni-1", "Attribute.Value": "x"}
+    assert wire("ResetNetworkInterfaceAttribute", structure) == {"NetworkInterfaceId": "eni-1"}

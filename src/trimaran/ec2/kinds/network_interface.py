@@ -24,6 +24,8 @@ from trimaran.errors import Conflict, Forbidden, NotFound
 
 Request = Mapping[str, Any]
 
+BY_ATTACHMENT = "attachment.attachment-id"
+
 FILTERS: filters.Table = {
     "addresses.association.owner-id": "PrivateIpAddresses.Association.IpOwnerId",
     "addresses.association.ip-owner-id": "PrivateIpAddresses.Association.IpOwnerId",
@@ -37,7 +39,7 @@ FILTERS: filters.Table = {
     "association.public-ip": "Association.PublicIp",
     "attachment.attach-time": "Attachment.AttachTime",
     "attachment.attach.time": "Attachment.AttachTime",
-    "attachment.attachment-id": "Attachment.AttachmentId",
+    BY_ATTACHMENT: "Attachment.AttachmentId",
     "attachment.delete-on-termination": "Attachment.DeleteOnTermination",
     "attachment.device-index": "Attachment.DeviceIndex",
     "attachment.instance-id": "Attachment.InstanceId",
@@ -77,6 +79,9 @@ def describe_network_interfaces(ctx: Context, request: Request) -> dict[str, Any
     shown = []
     for pair in view.pairs:
         row = describer.shown(pair)
+        if BY_ATTACHMENT in matches.names and "Attachment" not in row:
+            last = describer.ended_attachment(pair)
+            row |= {"Attachment": last} if last else {}
         beside = {"Tags": row["TagSet"], "ClientToken": pair.item.data.get("client_token")}
         if not matches or matches({**row, **beside}):
             shown.append(row)

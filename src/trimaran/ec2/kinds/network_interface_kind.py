@@ -13,7 +13,10 @@ and, while attached, ``instance_id``, ``device_index``, ``attach_time``,
     where an attachment is: ``attaching`` until Neutron shows the port in use,
     ``detaching`` until it does no more, else absent;
 ``server``
-    the server that the attachment is to, as Neutron last told it.
+    the server that the attachment is to, as Neutron last told it;
+``ended``
+    the attachment that was detached last, and when: who waits for its end
+    (Terraform does) asks for it by its id and wants to be told ``detached``.
 
 Neutron is the truth: what no longer agrees with it is repaired as it is seen.
 """
@@ -52,7 +55,12 @@ SERVER = "server"
 ATTACHMENT = "attachment"
 ATTACHING = "attaching"
 DETACHING = "detaching"
-_ATTACHED = (INSTANCE, INDEX, SINCE, DELETES, SERVER, ATTACHMENT)
+ENDED = "ended"
+DETACHED = "detached"
+_ATTACHED = (INSTANCE, INDEX, SINCE, DELETES, SERVER, ATTACHMENT, ENDED)
+
+#: Seconds that an attachment which has ended is still known by its id.
+REMEMBERED = 60.0
 
 #: Neutron's way to let a port send with any source, which is what the check is about.
 ANY_SOURCE = "0.0.0.0/0"
@@ -161,7 +169,7 @@ class Interfaces(Kind):
         checks = checks_source(found.body)
         if checks != data.get("source_dest_check", True):
             data["source_dest_check"] = checks
-        data = _attachment_now(data, found.body)
+        data = _attachment_now(ctx, data, found.body)
         return {"data": data} if data != item.data else {}
 
     def fate(self, ctx: Context, item: Item) -> Fate:
@@ -265,21 +273,35 @@ def is_lost(ctx: Context, data: Mapping[str, Any], port: Mapping[str, Any]) -> b
     return not (coming and _age(ctx, data) < ctx.conf.trimaran.launch_deadline_seconds)
 
 
-def _attachment_now(data: dict[str, Any], port: Mapping[str, Any]) -> dict[str, Any]:
+def _attachment_now(ctx: Context, data: dict[str, Any], port: Mapping[str, Any]) -> dict[str, Any]:
     """The blob with its attachment as Neutron shows it; lost ones are looked at elsewhere."""
     server, going = server_of(port), data.get(ATTACHMENT)
     if not data.get(INSTANCE):
         return data
     if not server:
-        return detached(data) if going == DETACHING else data
+        if going != DETACHING:
+            return data
+        kept = {name: data[name] for name in (INSTANCE, INDEX, SINCE, DELETES) if name in data}
+        return {**detached(data), ENDED: {**kept, "at": ctx.now.isoformat()}}
     if going == ATTACHING:
         data = {name: value for name, value in data.items() if name != ATTACHMENT}
     return {SERVER: server, **data}
 
 
+def ended(ctx: Context, data: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The attachment that ended a moment ago, as the blob tells attachments; or None."""
+    last: Mapping[str, Any] = data.get(ENDED) or {}
+    recent = bool(last) and _seconds_since(ctx, last.get("at")) < REMEMBERED
+    return {**last, ATTACHMENT: DETACHED} if recent else None
+
+
 def _age(ctx: Context, data: Mapping[str, Any]) -> float:
+    return _seconds_since(ctx, data.get(SINCE))
+
+
+def _seconds_since(ctx: Context, moment: Any) -> float:
     try:
-        since = datetime.fromisoformat(str(data.get(SINCE)))
+        since = datetime.fromisoformat(str(moment))
         return (ctx.now - since).total_seconds()
     except (TypeError, ValueError):
         return float("inf")

@@ -58,9 +58,14 @@ class InterfaceDescriber:
     def attachment(self, pair: Pair) -> dict[str, Any] | None:
         """The attachment, or None."""
         instance_id = self.instance_of(pair)
-        if not instance_id:
-            return None
-        data = pair.item.data
+        return self._attachment(pair, pair.item.data, instance_id) if instance_id else None
+
+    def ended_attachment(self, pair: Pair) -> dict[str, Any] | None:
+        """The attachment that ended a moment ago, for who waits for that; or None."""
+        last = kind.ended(self.view.ctx, pair.item.data)
+        return self._attachment(pair, last, str(last.get(kind.INSTANCE))) if last else None
+
+    def _attachment(self, pair: Pair, data: Row, instance_id: str) -> dict[str, Any]:
         made = {
             "AttachmentId": ids.derive(pair.item.id, "eni-attach"),
             "InstanceId": instance_id,
