@@ -1,4 +1,4 @@
-"""Neutron's VPN as a service (extension ``vpnaas``), the part of `Network` for clouds that have it."""
+"""Neutron's VPN as a service (extension ``vpnaas``): the part of `Network` for clouds with it."""
 
 from __future__ import annotations
 
