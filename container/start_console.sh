@@ -7,6 +7,10 @@
 #   LISTEN_ADDRESS              where nginx listens (0.0.0.0:9999)
 #   SSL_CERTFILE, SSL_KEYFILE   TLS, when both are set
 #   STATIC_PATH                 the front end, if it is not the package skyline_console
+#   CONSOLE_LANGUAGE            what it speaks to browsers that have not chosen (en)
+#   NGINX_CONF                  where nginx's configuration is written (/etc/nginx/nginx.conf)
+#   NGINX_RUN_DIR               pid and temporary files, for an nginx without root
+#   NGINX_LOG_DIR               nginx's logs (option default.log_dir)
 #   API_PORT                    where the API listens on the loopback (9998)
 #   CATALOG_SECONDS             look for a changed catalog that often; 0: never (300)
 #   BOOTSTRAP, KOLLA_BOOTSTRAP  when set, even if empty: migrate the database, then end
@@ -30,11 +34,16 @@ finish() {
 generate() {
     local arguments=(--output-file "$conf" --upstream "127.0.0.1:$port")
     arguments+=(--listen-address "${LISTEN_ADDRESS:-0.0.0.0:9999}")
+    arguments+=(--language "${CONSOLE_LANGUAGE-en}")
     if [ -n "${SSL_CERTFILE:-}" ] && [ -n "${SSL_KEYFILE:-}" ]; then
         arguments+=(--ssl-certfile "$SSL_CERTFILE" --ssl-keyfile "$SSL_KEYFILE")
     fi
     if [ -n "${STATIC_PATH:-}" ]; then arguments+=(--static-path "$STATIC_PATH"); fi
-    if [ -n "$run" ]; then arguments+=(--run-dir "$run"); fi
+    if [ -n "${NGINX_LOG_DIR:-}" ]; then arguments+=(--log-dir "$NGINX_LOG_DIR"); fi
+    if [ -n "$run" ]; then
+        mkdir -p "$run"
+        arguments+=(--run-dir "$run")
+    fi
     skyline-nginx-generator "${arguments[@]}" "$@"
 }
 
@@ -43,7 +52,7 @@ answers() {
     exec 3<>"/dev/tcp/127.0.0.1/$port" || return 1
     printf 'GET /api/v1/config HTTP/1.0\r\nHost: localhost\r\n\r\n' >&3
     local status
-    read -r _ status _ <&3 || return 1
+    read -r -t 5 _ status _ <&3 || return 1
     exec 3>&-
     [ "$status" = 200 ]
 }

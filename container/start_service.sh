@@ -1,9 +1,9 @@
 #!/bin/sh
 # Start one daemon of Trimaran: start_service.sh SERVICE [OPTION…]
 #
-# With BOOTSTRAP set, the service's database is migrated and nothing is
-# started, as a deployment tool's bootstrap job expects.  Migrating is safe to
-# run from several containers at once.
+# With BOOTSTRAP or KOLLA_BOOTSTRAP set, even to nothing, the service's database
+# is migrated and nothing is started, as a deployment tool's bootstrap job
+# expects.  Migrating is safe to run from several containers at once.
 set -eu
 
 service=${1:?"name a service: console, ec2-api, ec2-metadata, ec2-s3, magnum-api or magnum-conductor"}
@@ -16,7 +16,7 @@ case "$service" in
     *) echo "unknown service: $service" >&2; exit 2 ;;
 esac
 
-if [ -n "${BOOTSTRAP:-}${KOLLA_BOOTSTRAP:-}" ]; then
+if [ -n "${BOOTSTRAP+set}${KOLLA_BOOTSTRAP+set}" ]; then
     exec trimaran db upgrade "$hull"
 fi
 exec trimaran "$service" "$@"

@@ -92,7 +92,7 @@ def window(
     name, url = site
     opened = Window(browser, url, name)
     yield opened
-    opened.shot(f"last-of-{request.function.__name__}")
+    opened.keep(f"last-of-{request.function.__name__}")
     opened.close()
     assert not [row for row in opened.asked if row[0] >= 500]
 
@@ -183,6 +183,8 @@ def test_an_administrator_sees_all_projects(window: Window, user: Tenant) -> Non
     window.open("/identity/project-admin")
     window.see_row(user.other.project, "Yes")
     window.shot("all-projects")
-    window.open("/compute/instance-admin")
+    with window.page.expect_response("**/extension/servers?*all_projects=true*") as answer:
+        window.open("/compute/instance-admin")
+    assert answer.value.status == 200
     window.page.locator(".ant-table").wait_for()
     window.shot("all-servers")

@@ -14,7 +14,10 @@ import pytest
 import requests
 
 from tests.support.cloud import CloudEnv
-from trimaran.cli.demo.process import PORTS
+from trimaran.cli.demo import proxy
+from trimaran.cli.demo.process import PORTS as SERVICES
+
+PORTS = {**SERVICES, "nginx": proxy.PORT}
 
 WANTED = {
     "OS_AUTH_URL",
@@ -28,6 +31,7 @@ WANTED = {
     "AWS_SECRET_ACCESS_KEY",
     "AWS_DEFAULT_REGION",
     "CONSOLE_URL",
+    "CONSOLE_UI_URL",
     "MAGNUM_URL",
     "CONSOLE_SECRET_KEY",
     "METADATA_SECRET",
@@ -91,9 +95,24 @@ def test_the_environment_file_is_private_and_complete(where: tuple[Path, str]) -
 
 
 def test_every_service_is_healthy_in_detail(where: tuple[Path, str]) -> None:
-    for name, port in PORTS.items():
+    for name, port in SERVICES.items():
         answer = requests.get(f"http://127.0.0.1:{port}/healthcheck?detailed", timeout=30)
         assert answer.status_code == 200, (name, answer.text)
+
+
+def test_a_browser_finds_the_console_the_api_and_the_cloud(where: tuple[Path, str]) -> None:
+    site = f"http://127.0.0.1:{proxy.PORT}"
+    page = requests.get(f"{site}/base/overview", timeout=30)
+    assert '<div id="app">' in page.text
+    assert page.cookies["lang"] == "en"
+    api = f"{site}/api/openstack/skyline/api/v1"
+    assert "Default" in requests.get(f"{api}/contrib/domains", timeout=60).json()
+    browser = requests.Session()
+    person = {"username": "demo", "password": "password", "domain": "Default"}
+    profile = browser.post(f"{api}/login", json=person, timeout=60).json()
+    token = {"X-Auth-Token": profile["keystone_token"]}
+    nova = site + profile["endpoints"]["nova"] + "/v2.1/flavors"
+    assert requests.get(nova, headers=token, timeout=60).json()["flavors"]
 
 
 def test_a_second_run_is_harmless(where: tuple[Path, str], cloud_env: CloudEnv) -> None:
@@ -102,6 +121,7 @@ def test_a_second_run_is_harmless(where: tuple[Path, str], cloud_env: CloudEnv) 
     again = run_demo("up", "--dir", str(directory), state=cloud_env.state)
     assert again.returncode == 0, again.stdout + again.stderr
     assert "The services run already." in again.stdout
+    assert "The console's front end is served already." in again.stdout
     assert (directory / "etc" / "secrets.json").read_text() == secrets
 
 

@@ -92,7 +92,12 @@ class Window:
         self.context.close()
 
     def shot(self, name: str) -> None:
-        """Keeps what the window shows."""
+        """Keeps what the window shows when all of it has come."""
+        self.settle()
+        self.keep(name)
+
+    def keep(self, name: str) -> None:
+        """Keeps what the window shows now."""
         SHOTS.mkdir(parents=True, exist_ok=True)
         self.page.screenshot(path=SHOTS / f"{self.name}-{name}.png")
 
