@@ -15,9 +15,9 @@ from trimaran.db.queries.ec2 import Item, NewItem
 from trimaran.ec2 import ids
 from trimaran.ec2.context import Context
 from trimaran.ec2.kinds import route_push, topology
+from trimaran.ec2.kinds.client_token import check_token, fingerprint
 from trimaran.ec2.kinds.default_vpc import ensure_default_vpc
 from trimaran.ec2.kinds.item_store import shown_tags, store_items
-from trimaran.ec2.kinds.client_token import check_token, fingerprint
 from trimaran.ec2.kinds.route_push import PROPAGATING, ROUTES
 from trimaran.ec2.kinds.route_table_view import NEEDED, Viewer
 from trimaran.ec2.kinds.tag_rules import tag_specifications
