@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 import requests_mock as mocking
 import sqlalchemy as sa
+from sqlalchemy.orm import Session
 
 from tests.support.ec2_deaths import Death, Deaths, dying, run_all
 from tests.support.ec2_neutron import Neutron
 from tests.support.ec2_openstack import MINE, NEUTRON, Caller
+from tests.support.ec2_vpn import Vpn
 from trimaran.cloud.network import Network
 from trimaran.db import Database
 from trimaran.db.models.ec2 import ItemRow
@@ -60,8 +63,9 @@ ANYWHERE = "0.0.0.0/0"
 
 
 @pytest.fixture
-def openstack(requests_mock: mocking.Mocker) -> Neutron:
-    return Neutron(requests_mock)
+def openstack(request: pytest.FixtureRequest, requests_mock: mocking.Mocker) -> Neutron:
+    made: Neutron = getattr(request, "param", Neutron)(requests_mock)
+    return made
 
 
 @pytest.fixture
@@ -390,6 +394,7 @@ def test_a_route_to_an_instance(openstack: Neutron, me: Caller, vpc: str, subnet
     assert openstack.routes(subnet)["192.168.0.0/16"] == "127.0.0.1"
 
 
+@pytest.mark.parametrize("openstack", [Vpn], indirect=True)
 def test_routes_of_a_vpn_gateway_come_by_propagation(
     openstack: Neutron, me: Caller, vpc: str, subnet: str
 ) -> None:
@@ -401,6 +406,8 @@ def test_routes_of_a_vpn_gateway_come_by_propagation(
     _add(me, NewItem("vgw", None, MINE, id="vgw-00000001"))
     assert _code(me, enable_vgw_route_propagation, **both) == "Gateway.NotAttached"
     me.db.write(lambda s: queries.update_item(s, MINE, "vgw-00000001", vpc_id=vpc))
+    outside = {"network_id": openstack.external["id"]}
+    openstack.named(vpc, "routers")["external_gateway_info"] = outside
     connection = {"vpn_gateway_id": "vgw-00000001", "cidrs": ["192.168.9.0/24"]}
     _add(me, NewItem("vpn", None, MINE, connection, id="vpn-00000001"))
     me(enable_vgw_route_propagation, **both)
@@ -570,6 +577,10 @@ def test_options_that_there_are_not(
     assert me(describe_dhcp_options)["DhcpOptions"] == []
 
 
+def _execute(session: Session, statement: Any) -> None:
+    session.execute(statement)
+
+
 def test_interfaces_of_that_vpc_and_no_other_learn_the_options(
     openstack: Neutron, me: Caller, vpc: str, subnet: str
 ) -> None:
@@ -579,7 +590,7 @@ def test_interfaces_of_that_vpc_and_no_other_learn_the_options(
     for number, port, where in ((1, mine, vpc), (2, other, elsewhere)):
         _interface(me, where, number, "10.0.1.7")
         change = sa.update(ItemRow).where(ItemRow.id == f"eni-{number:08x}")
-        me.db.write(lambda s, c=change, p=port: s.execute(c.values(os_id=p["id"])))
+        me.db.write(partial(_execute, statement=change.values(os_id=port["id"])))
     options = _options(me, domain_name=["example.org"], domain_name_servers=["AmazonProvidedDNS"])
     pair = {"DhcpOptionsId": options, "VpcId": vpc}
     me(associate_dhcp_options, **pair)
