@@ -105,7 +105,11 @@ class Proxy:
         )
         if done.returncode:
             raise click.ClickException(f"no configuration for nginx:\n{done.stderr.strip()}")
-        return self.conf.read_text() != before
+        changed = self.conf.read_text() != before
+        if changed and before:
+            # What is new in the cloud's catalog, in the generator's words.
+            click.echo(done.stderr.strip() or "nginx gets another configuration.")
+        return changed
 
     def stop(self) -> None:
         """End nginx."""
