@@ -37,6 +37,18 @@ CORE = {
     "aws_default_vpc": {"create", "read", "update"},
     "aws_default_subnet": {"create", "read", "update"},
     "aws_default_route_table": {"create", "read", "update"},
+    "aws_security_group": {"create", "read", "update", "delete"},
+    "aws_security_group_rule": {"create", "read", "update", "delete"},
+    "aws_vpc_security_group_ingress_rule": {"create", "read", "update", "delete"},
+    "aws_vpc_security_group_egress_rule": {"create", "read", "update", "delete"},
+    "aws_default_security_group": {"create", "read", "update"},
+    "aws_network_acls": {"read"},
+    "aws_customer_gateway": {"create", "read", "update", "delete"},
+    "aws_vpn_gateway": {"create", "read", "update", "delete"},
+    "aws_vpn_gateway_attachment": {"create", "read", "delete"},
+    "aws_vpn_gateway_route_propagation": {"create", "read", "delete"},
+    "aws_vpn_connection": {"create", "read", "update", "delete"},
+    "aws_vpn_connection_route": {"create", "read", "delete"},
 }
 
 
