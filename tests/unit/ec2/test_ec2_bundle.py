@@ -222,7 +222,7 @@ def member(name: str, kind: bytes, link: str = "") -> tarfile.TarInfo:
         member("image", tarfile.FIFOTYPE),
         member("image", tarfile.DIRTYPE),
     ],
-    ids=str,
+    ids=lambda evil: evil if isinstance(evil, str) else f"type {evil.type.decode()}",
 )
 def test_members_that_mean_harm(evil: Any, place: str) -> None:
     members = [(evil, b"")] if place == "first" else [("image", IMAGE), (evil, b"")]
