@@ -39,7 +39,9 @@ resource "aws_vpn_connection" "office" {
   customer_gateway_id = aws_customer_gateway.office.id
   type                = "ipsec.1"
   static_routes_only  = true
-  tags                = { Name = "step-${var.step}" }
+  # A known one, so that two runs can be compared.
+  tunnel1_preshared_key = "of.two_ends"
+  tags                  = { Name = "step-${var.step}" }
 }
 
 resource "aws_vpn_connection_route" "office" {
