@@ -32,8 +32,8 @@ from trimaran.db import Database, migrate
 from trimaran.db.models import work as states
 from trimaran.ec2 import journal
 from trimaran.ec2.jobs import Crew, start
-from trimaran.ec2.kinds.image_modify import deregister_image
-from trimaran.ec2.kinds.image_register import register_image
+from trimaran.ec2.kinds.images.image_modify import deregister_image
+from trimaran.ec2.kinds.images.image_register import register_image
 
 PATIENCE = 1800.0
 MIB = 1 << 20

@@ -31,7 +31,7 @@ from trimaran.config import ec2 as ec2_config
 from trimaran.config.common import defaults
 from trimaran.db import Database, migrate
 from trimaran.ec2.context import Context
-from trimaran.ec2.kinds.instance import describe_instances
+from trimaran.ec2.kinds.instances.instance import describe_instances
 from trimaran.ec2.protocol import model, render
 from trimaran.identity import Token, count_calls, from_password
 

@@ -10,9 +10,12 @@ import requests_mock
 
 from tests.support.ec2_neutron import ROUTER_PORT, Neutron
 from tests.support.ec2_openstack import Caller
-from trimaran.ec2.kinds.internet_gateway import attach_internet_gateway, create_internet_gateway
-from trimaran.ec2.kinds.subnet_create import create_subnet
-from trimaran.ec2.kinds.vpc_create import create_vpc
+from trimaran.ec2.kinds.vpcs.internet_gateway import (
+    attach_internet_gateway,
+    create_internet_gateway,
+)
+from trimaran.ec2.kinds.vpcs.subnet_create import create_subnet
+from trimaran.ec2.kinds.vpcs.vpc_create import create_vpc
 
 Row = dict[str, Any]
 

@@ -21,10 +21,10 @@ from tests.support.processes import Fleet
 from trimaran.db import migrate
 from trimaran.db.models import work as states
 from trimaran.ec2 import journal
-from trimaran.ec2.kinds.image import describe_images
-from trimaran.ec2.kinds.image_copy import copy_image
-from trimaran.ec2.kinds.image_modify import deregister_image
-from trimaran.ec2.kinds.image_register import register_image
+from trimaran.ec2.kinds.images.image import describe_images
+from trimaran.ec2.kinds.images.image_copy import copy_image
+from trimaran.ec2.kinds.images.image_modify import deregister_image
+from trimaran.ec2.kinds.images.image_register import register_image
 from trimaran.ec2.parts import Parts
 from trimaran.ec2.protocol.errors import EC2Error
 

@@ -21,10 +21,10 @@ from trimaran.db import migrate
 from trimaran.db.models import work as states
 from trimaran.db.queries import ec2 as queries
 from trimaran.ec2 import journal
-from trimaran.ec2.kinds.image import describe_images
-from trimaran.ec2.kinds.image_create import create_image
-from trimaran.ec2.kinds.image_modify import deregister_image
-from trimaran.ec2.kinds.instance import describe_instances
+from trimaran.ec2.kinds.images.image import describe_images
+from trimaran.ec2.kinds.images.image_create import create_image
+from trimaran.ec2.kinds.images.image_modify import deregister_image
+from trimaran.ec2.kinds.instances.instance import describe_instances
 from trimaran.ec2.parts import Parts
 
 FLAVOR = "m1.tiny"

@@ -18,7 +18,7 @@ from tests.support.quotas import quota
 from trimaran.config import ec2 as ec2_config
 from trimaran.db import migrate
 from trimaran.ec2.context import Context
-from trimaran.ec2.kinds.instance import describe_instances
+from trimaran.ec2.kinds.instances.instance import describe_instances
 from trimaran.ec2.parts import assemble
 from trimaran.identity import count_calls
 

@@ -15,9 +15,9 @@ from tests.support.ec2_openstack import MINE, THEIRS, Caller, OpenStack, instanc
 from trimaran.cloud import Cloud
 from trimaran.db import Database, migrate
 from trimaran.db.queries import ec2 as queries
-from trimaran.ec2.kinds.image import describe_images
-from trimaran.ec2.kinds.instance import describe_instances, terminate_instances
-from trimaran.ec2.kinds.instance_launch import run_instances
+from trimaran.ec2.kinds.images.image import describe_images
+from trimaran.ec2.kinds.instances.instance import describe_instances, terminate_instances
+from trimaran.ec2.kinds.instances.instance_launch import run_instances
 from trimaran.ec2.kinds.tag import create_tags, describe_tags
 
 

@@ -22,13 +22,13 @@ from trimaran.cloud import Cloud
 from trimaran.cloud.volume import Volume
 from trimaran.db import Database
 from trimaran.db.queries import ec2 as queries
-from trimaran.ec2.kinds import volume_attach
-from trimaran.ec2.kinds.instance import describe_instances
-from trimaran.ec2.kinds.snapshot import create_snapshot, describe_snapshots
+from trimaran.ec2.kinds.instances.instance import describe_instances
 from trimaran.ec2.kinds.tag import describe_tags
-from trimaran.ec2.kinds.volume import describe_volumes
-from trimaran.ec2.kinds.volume_attach import attach_volume
-from trimaran.ec2.kinds.volume_create import create_volume
+from trimaran.ec2.kinds.volumes import volume_attach
+from trimaran.ec2.kinds.volumes.snapshot import create_snapshot, describe_snapshots
+from trimaran.ec2.kinds.volumes.volume import describe_volumes
+from trimaran.ec2.kinds.volumes.volume_attach import attach_volume
+from trimaran.ec2.kinds.volumes.volume_create import create_volume
 
 AT_ONCE = 6
 TAGS = [{"ResourceType": "volume", "Tags": [{"Key": "k", "Value": "v"}]}]

@@ -14,19 +14,19 @@ from trimaran.cloud.network import Network
 from trimaran.db import Database
 from trimaran.db.queries import ec2 as queries
 from trimaran.ec2 import ids
-from trimaran.ec2.kinds.address import describe_addresses, describe_addresses_attribute
-from trimaran.ec2.kinds.address_allocate import allocate_address, release_address
-from trimaran.ec2.kinds.address_associate import associate_address, disassociate_address
-from trimaran.ec2.kinds.instance import describe_instances
-from trimaran.ec2.kinds.internet_gateway import detach_internet_gateway
-from trimaran.ec2.kinds.network_interface import (
+from trimaran.ec2.kinds.instances.instance import describe_instances
+from trimaran.ec2.kinds.interfaces.address import describe_addresses, describe_addresses_attribute
+from trimaran.ec2.kinds.interfaces.address_allocate import allocate_address, release_address
+from trimaran.ec2.kinds.interfaces.address_associate import associate_address, disassociate_address
+from trimaran.ec2.kinds.interfaces.network_interface import (
     delete_network_interface,
     describe_network_interfaces,
 )
-from trimaran.ec2.kinds.network_interface_assign import unassign_private_ip_addresses
-from trimaran.ec2.kinds.network_interface_attach import attach_network_interface
-from trimaran.ec2.kinds.network_interface_create import create_network_interface
+from trimaran.ec2.kinds.interfaces.network_interface_assign import unassign_private_ip_addresses
+from trimaran.ec2.kinds.interfaces.network_interface_attach import attach_network_interface
+from trimaran.ec2.kinds.interfaces.network_interface_create import create_network_interface
 from trimaran.ec2.kinds.tag import create_tags, describe_tags
+from trimaran.ec2.kinds.vpcs.internet_gateway import detach_internet_gateway
 from trimaran.ec2.protocol.errors import to_ec2
 from trimaran.errors import TrimaranError
 from trimaran.identity import count_calls

@@ -25,10 +25,10 @@ from trimaran.db.queries import ec2 as queries
 from trimaran.ec2 import ids, journal
 from trimaran.ec2.bundle.place import Place
 from trimaran.ec2.jobs import import_bundle
-from trimaran.ec2.kinds.image import describe_images
-from trimaran.ec2.kinds.image_copy import copy_image
-from trimaran.ec2.kinds.image_modify import deregister_image
-from trimaran.ec2.kinds.image_register import register_image
+from trimaran.ec2.kinds.images.image import describe_images
+from trimaran.ec2.kinds.images.image_copy import copy_image
+from trimaran.ec2.kinds.images.image_modify import deregister_image
+from trimaran.ec2.kinds.images.image_register import register_image
 from trimaran.ec2.protocol.errors import EC2Error
 from trimaran.errors import Unavailable
 from trimaran.work.run import JobRun
@@ -524,7 +524,7 @@ def test_of_two_copies_with_one_token_the_first_one_stays(
     openstack: Darkroom, me: Caller, source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Both look before either has stored the token.
-    monkeypatch.setattr("trimaran.ec2.kinds.image_copy.known_token", lambda *_: "")
+    monkeypatch.setattr("trimaran.ec2.kinds.images.image_copy.known_token", lambda *_: "")
     image_id = copy(me, source, ClientToken="t")
     with pytest.raises(Unavailable):
         copy(me, source, ClientToken="t")

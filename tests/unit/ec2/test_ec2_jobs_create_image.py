@@ -23,10 +23,10 @@ from trimaran.db.queries import ec2 as queries
 from trimaran.ec2 import ids, journal
 from trimaran.ec2.jobs import create_image as job_module
 from trimaran.ec2.jobs import trouble
-from trimaran.ec2.kinds.image import describe_images
-from trimaran.ec2.kinds.image_create import create_image
-from trimaran.ec2.kinds.image_modify import deregister_image
-from trimaran.ec2.kinds.instance import describe_instances
+from trimaran.ec2.kinds.images.image import describe_images
+from trimaran.ec2.kinds.images.image_create import create_image
+from trimaran.ec2.kinds.images.image_modify import deregister_image
+from trimaran.ec2.kinds.instances.instance import describe_instances
 from trimaran.ec2.protocol.errors import EC2Error
 from trimaran.errors import Unavailable
 from trimaran.work.run import JobRun

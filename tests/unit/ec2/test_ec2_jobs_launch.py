@@ -14,10 +14,10 @@ from trimaran.db.queries import ec2_tags as tag_queries
 from trimaran.db.queries import ec2_tokens as token_queries
 from trimaran.db.queries.ec2 import Item
 from trimaran.ec2 import journal
-from trimaran.ec2.kinds import instance_launch
-from trimaran.ec2.kinds.image import describe_images
-from trimaran.ec2.kinds.instance import describe_instances, terminate_instances
-from trimaran.ec2.kinds.instance_launch import run_instances
+from trimaran.ec2.kinds.images.image import describe_images
+from trimaran.ec2.kinds.instances import instance_launch
+from trimaran.ec2.kinds.instances.instance import describe_instances, terminate_instances
+from trimaran.ec2.kinds.instances.instance_launch import run_instances
 from trimaran.errors import Unavailable
 
 TAGS = [{"ResourceType": "instance", "Tags": [{"Key": "a", "Value": "b"}]}]

@@ -22,18 +22,18 @@ from trimaran.db.models.ec2 import DefaultVpcRow
 from trimaran.db.models.work import Lease
 from trimaran.db.queries import ec2 as queries
 from trimaran.ec2.context import Context
-from trimaran.ec2.kinds import default_vpc
 from trimaran.ec2.kinds.account import describe_account_attributes
-from trimaran.ec2.kinds.default_vpc import ensure_default_vpc, lease_name
-from trimaran.ec2.kinds.default_vpc_create import create_default_subnet, create_default_vpc
-from trimaran.ec2.kinds.internet_gateway import (
+from trimaran.ec2.kinds.vpcs import default_vpc
+from trimaran.ec2.kinds.vpcs.default_vpc import ensure_default_vpc, lease_name
+from trimaran.ec2.kinds.vpcs.default_vpc_create import create_default_subnet, create_default_vpc
+from trimaran.ec2.kinds.vpcs.internet_gateway import (
     delete_internet_gateway,
     describe_internet_gateways,
     detach_internet_gateway,
 )
-from trimaran.ec2.kinds.route_table import describe_route_tables
-from trimaran.ec2.kinds.subnet import delete_subnet, describe_subnets
-from trimaran.ec2.kinds.vpc import delete_vpc, describe_vpcs
+from trimaran.ec2.kinds.vpcs.route_table import describe_route_tables
+from trimaran.ec2.kinds.vpcs.subnet import delete_subnet, describe_subnets
+from trimaran.ec2.kinds.vpcs.vpc import delete_vpc, describe_vpcs
 from trimaran.ec2.protocol.errors import to_ec2
 from trimaran.errors import TrimaranError
 from trimaran.identity import count_calls

@@ -16,15 +16,18 @@ from trimaran.db.queries import ec2 as queries
 from trimaran.db.queries import ec2_tags as tag_queries
 from trimaran.db.queries.ec2 import Item, NewItem
 from trimaran.ec2 import ids, journal
-from trimaran.ec2.kinds import image_reserve, image_snapshot
-from trimaran.ec2.kinds.image import describe_images
-from trimaran.ec2.kinds.image_attribute import describe_image_attribute, reset_image_attribute
-from trimaran.ec2.kinds.image_copy import copy_image
-from trimaran.ec2.kinds.image_create import create_image
-from trimaran.ec2.kinds.image_modify import deregister_image, modify_image_attribute
-from trimaran.ec2.kinds.image_register import register_image
-from trimaran.ec2.kinds.instance import describe_instances
-from trimaran.ec2.kinds.snapshot import describe_snapshots
+from trimaran.ec2.kinds.images import image_reserve, image_snapshot
+from trimaran.ec2.kinds.images.image import describe_images
+from trimaran.ec2.kinds.images.image_attribute import (
+    describe_image_attribute,
+    reset_image_attribute,
+)
+from trimaran.ec2.kinds.images.image_copy import copy_image
+from trimaran.ec2.kinds.images.image_create import create_image
+from trimaran.ec2.kinds.images.image_modify import deregister_image, modify_image_attribute
+from trimaran.ec2.kinds.images.image_register import register_image
+from trimaran.ec2.kinds.instances.instance import describe_instances
+from trimaran.ec2.kinds.volumes.snapshot import describe_snapshots
 from trimaran.ec2.protocol.errors import EC2Error
 from trimaran.errors import Conflict, Forbidden, Unavailable
 

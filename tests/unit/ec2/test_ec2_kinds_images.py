@@ -13,8 +13,8 @@ from tests.support.ec2_openstack import GLANCE, MINE, OPERATOR, THEIRS, Caller, 
 from trimaran.db.queries import ec2 as queries
 from trimaran.db.queries.ec2 import NewItem
 from trimaran.ec2 import ids
-from trimaran.ec2.kinds.image import describe_images
-from trimaran.ec2.kinds.image_devices import devices, root_device_name
+from trimaran.ec2.kinds.images.image import describe_images
+from trimaran.ec2.kinds.images.image_devices import devices, root_device_name
 from trimaran.ec2.kinds.tag import create_tags
 from trimaran.ec2.protocol.errors import EC2Error
 from trimaran.errors import Unavailable

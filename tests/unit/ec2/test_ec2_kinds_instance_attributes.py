@@ -18,27 +18,27 @@ from trimaran.db import Database
 from trimaran.db.models import work as states
 from trimaran.db.queries import ec2 as queries
 from trimaran.ec2 import ids, journal
-from trimaran.ec2.kinds import instance_resize
-from trimaran.ec2.kinds.image import describe_images
-from trimaran.ec2.kinds.instance import (
+from trimaran.ec2.kinds.images.image import describe_images
+from trimaran.ec2.kinds.instances import instance_resize
+from trimaran.ec2.kinds.instances.instance import (
     describe_instances,
     start_instances,
     stop_instances,
     terminate_instances,
 )
-from trimaran.ec2.kinds.instance_attribute import (
+from trimaran.ec2.kinds.instances.instance_attribute import (
     describe_instance_attribute,
     reset_instance_attribute,
 )
-from trimaran.ec2.kinds.instance_console import (
+from trimaran.ec2.kinds.instances.instance_console import (
     get_console_output,
     get_console_screenshot,
     get_password_data,
     get_serial_console_access_status,
 )
-from trimaran.ec2.kinds.instance_launch import run_instances
-from trimaran.ec2.kinds.instance_modify import modify_instance_attribute
-from trimaran.ec2.kinds.instance_options import (
+from trimaran.ec2.kinds.instances.instance_launch import run_instances
+from trimaran.ec2.kinds.instances.instance_modify import modify_instance_attribute
+from trimaran.ec2.kinds.instances.instance_options import (
     describe_instance_credit_specifications,
     modify_instance_credit_specification,
     modify_instance_maintenance_options,

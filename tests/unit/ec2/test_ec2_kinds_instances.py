@@ -8,15 +8,15 @@ import pytest
 
 from tests.support.ec2_openstack import MINE, NOVA, Caller, OpenStack, instances_of
 from trimaran.db.queries import ec2 as queries
-from trimaran.ec2.kinds import instance_states as states
-from trimaran.ec2.kinds.instance import (
+from trimaran.ec2.kinds.instances import instance_states as states
+from trimaran.ec2.kinds.instances.instance import (
     describe_instances,
     reboot_instances,
     start_instances,
     stop_instances,
     terminate_instances,
 )
-from trimaran.ec2.kinds.instance_status import describe_instance_status
+from trimaran.ec2.kinds.instances.instance_status import describe_instance_status
 from trimaran.ec2.protocol.errors import EC2Error
 
 EC2_STATES = {0: "pending", 16: "running", 32: "shutting-down", 48: "terminated", 64: "stopping"}

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from tests.support.ec2_openstack import Caller
 from tests.support.ec2_storage import Storage
-from trimaran.ec2.kinds import key_pair_material as material
-from trimaran.ec2.kinds.key_pair import (
+from trimaran.ec2.kinds.instances import key_pair_material as material
+from trimaran.ec2.kinds.instances.key_pair import (
     create_key_pair,
     delete_key_pair,
     describe_key_pairs,

@@ -14,9 +14,9 @@ from trimaran.db.queries import ec2 as queries
 from trimaran.db.queries import ec2_tokens as tokens
 from trimaran.db.queries.ec2 import Item, NewItem
 from trimaran.ec2 import ids
-from trimaran.ec2.kinds.image import describe_images
-from trimaran.ec2.kinds.instance import describe_instances, terminate_instances
-from trimaran.ec2.kinds.instance_launch import run_instances
+from trimaran.ec2.kinds.images.image import describe_images
+from trimaran.ec2.kinds.instances.instance import describe_instances, terminate_instances
+from trimaran.ec2.kinds.instances.instance_launch import run_instances
 from trimaran.ec2.kinds.tag import describe_tags
 from trimaran.ec2.protocol.errors import EC2Error
 from trimaran.errors import QuotaExceeded, TrimaranError, Unavailable
@@ -359,7 +359,7 @@ def _die_in(monkeypatch: pytest.MonkeyPatch, step: str) -> None:
     def die(*args: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(f"trimaran.ec2.kinds.instance_launch.{step}", die)
+    monkeypatch.setattr(f"trimaran.ec2.kinds.instances.instance_launch.{step}", die)
 
 
 def test_a_process_that_dies_before_nova_leaves_a_pending_instance_that_ends(
@@ -417,7 +417,7 @@ def test_ids_that_are_taken_are_minted_again(
     mint = ids.mint
     offered = iter([taken])
     monkeypatch.setattr(
-        "trimaran.ec2.kinds.instance_launch.ids.mint",
+        "trimaran.ec2.kinds.instances.instance_launch.ids.mint",
         lambda kind: next(offered, mint(kind)) if kind == "i" else mint(kind),
     )
     other = _run(me, ami)["Instances"][0]["InstanceId"]

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.ec2_openstack import Caller, OpenStack
 from trimaran.ec2.kinds.availability_zone import describe_availability_zones
-from trimaran.ec2.kinds.instance_type import (
+from trimaran.ec2.kinds.instances.instance_type import (
     describe_instance_type_offerings,
     describe_instance_types,
 )

@@ -20,35 +20,35 @@ from trimaran.db.models.ec2 import ItemRow
 from trimaran.db.queries import ec2 as queries
 from trimaran.db.queries.ec2 import NewItem
 from trimaran.ec2 import ids
-from trimaran.ec2.kinds.dhcp_options import (
+from trimaran.ec2.kinds.vpcs.dhcp_options import (
     associate_dhcp_options,
     create_dhcp_options,
     delete_dhcp_options,
     describe_dhcp_options,
 )
-from trimaran.ec2.kinds.internet_gateway import (
+from trimaran.ec2.kinds.vpcs.internet_gateway import (
     attach_internet_gateway,
     create_internet_gateway,
     delete_internet_gateway,
     describe_internet_gateways,
     detach_internet_gateway,
 )
-from trimaran.ec2.kinds.route import create_route, delete_route, replace_route
-from trimaran.ec2.kinds.route_table import (
+from trimaran.ec2.kinds.vpcs.route import create_route, delete_route, replace_route
+from trimaran.ec2.kinds.vpcs.route_table import (
     create_route_table,
     delete_route_table,
     describe_route_tables,
     disable_vgw_route_propagation,
     enable_vgw_route_propagation,
 )
-from trimaran.ec2.kinds.route_table_association import (
+from trimaran.ec2.kinds.vpcs.route_table_association import (
     associate_route_table,
     disassociate_route_table,
     replace_route_table_association,
 )
-from trimaran.ec2.kinds.subnet_create import create_subnet
-from trimaran.ec2.kinds.vpc import describe_vpcs
-from trimaran.ec2.kinds.vpc_create import create_vpc
+from trimaran.ec2.kinds.vpcs.subnet_create import create_subnet
+from trimaran.ec2.kinds.vpcs.vpc import describe_vpcs
+from trimaran.ec2.kinds.vpcs.vpc_create import create_vpc
 from trimaran.ec2.protocol.errors import to_ec2
 from trimaran.errors import TrimaranError
 from trimaran.identity import count_calls

@@ -12,21 +12,21 @@ from tests.support.ec2_openstack import CINDER, MINE, THEIRS, Caller
 from tests.support.ec2_storage import Storage
 from trimaran.db.queries import ec2 as queries
 from trimaran.ec2 import ids
-from trimaran.ec2.kinds.image import describe_images
-from trimaran.ec2.kinds.snapshot import (
+from trimaran.ec2.kinds.images.image import describe_images
+from trimaran.ec2.kinds.tag import create_tags
+from trimaran.ec2.kinds.volumes.snapshot import (
     copy_snapshot,
     create_snapshot,
     delete_snapshot,
     describe_snapshot_tier_status,
     describe_snapshots,
 )
-from trimaran.ec2.kinds.snapshot_attribute import (
+from trimaran.ec2.kinds.volumes.snapshot_attribute import (
     describe_snapshot_attribute,
     modify_snapshot_attribute,
     reset_snapshot_attribute,
 )
-from trimaran.ec2.kinds.tag import create_tags
-from trimaran.ec2.kinds.volume import describe_volumes
+from trimaran.ec2.kinds.volumes.volume import describe_volumes
 from trimaran.ec2.protocol.errors import to_ec2
 from trimaran.errors import TrimaranError, Unavailable
 from trimaran.identity import count_calls

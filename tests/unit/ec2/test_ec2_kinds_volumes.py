@@ -17,12 +17,12 @@ from trimaran.db.models.ec2 import ItemRow
 from trimaran.db.queries import ec2 as queries
 from trimaran.db.queries.ec2 import NewItem
 from trimaran.ec2 import ids
-from trimaran.ec2.kinds.snapshot import describe_snapshots
 from trimaran.ec2.kinds.tag import create_tags, describe_tags
-from trimaran.ec2.kinds.volume import delete_volume, describe_volumes
-from trimaran.ec2.kinds.volume_create import create_volume
-from trimaran.ec2.kinds.volume_states import state_of
-from trimaran.ec2.kinds.volume_status import (
+from trimaran.ec2.kinds.volumes.snapshot import describe_snapshots
+from trimaran.ec2.kinds.volumes.volume import delete_volume, describe_volumes
+from trimaran.ec2.kinds.volumes.volume_create import create_volume
+from trimaran.ec2.kinds.volumes.volume_states import state_of
+from trimaran.ec2.kinds.volumes.volume_status import (
     describe_volume_attribute,
     describe_volume_status,
     modify_volume_attribute,

@@ -10,10 +10,10 @@ import requests_mock as mocking
 from tests.support.ec2_openstack import MINE, NOVA, Caller, instances_of
 from tests.support.ec2_storage import Storage
 from trimaran.db.queries import ec2 as queries
-from trimaran.ec2.kinds.instance import describe_instances
-from trimaran.ec2.kinds.volume import describe_volumes
-from trimaran.ec2.kinds.volume_attach import attach_volume, detach_volume
-from trimaran.ec2.kinds.volume_attachments import note_deletes
+from trimaran.ec2.kinds.instances.instance import describe_instances
+from trimaran.ec2.kinds.volumes.volume import describe_volumes
+from trimaran.ec2.kinds.volumes.volume_attach import attach_volume, detach_volume
+from trimaran.ec2.kinds.volumes.volume_attachments import note_deletes
 from trimaran.ec2.protocol.errors import to_ec2
 from trimaran.errors import TrimaranError
 from trimaran.identity import count_calls

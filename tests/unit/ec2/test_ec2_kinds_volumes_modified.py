@@ -11,9 +11,9 @@ from tests.support.ec2_jobs import finish, jobs_of
 from tests.support.ec2_openstack import Caller
 from tests.support.ec2_storage import Storage
 from trimaran.ec2 import journal
-from trimaran.ec2.kinds.volume import describe_volumes
-from trimaran.ec2.kinds.volume_create import create_volume
-from trimaran.ec2.kinds.volume_modify import describe_volumes_modifications, modify_volume
+from trimaran.ec2.kinds.volumes.volume import describe_volumes
+from trimaran.ec2.kinds.volumes.volume_create import create_volume
+from trimaran.ec2.kinds.volumes.volume_modify import describe_volumes_modifications, modify_volume
 from trimaran.ec2.protocol.errors import to_ec2
 from trimaran.errors import TrimaranError
 

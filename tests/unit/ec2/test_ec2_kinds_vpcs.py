@@ -15,14 +15,14 @@ from trimaran.db import Database
 from trimaran.db.queries import ec2 as queries
 from trimaran.db.queries.ec2 import NewItem
 from trimaran.ec2 import ids
-from trimaran.ec2.kinds.security_group import describe_security_groups
-from trimaran.ec2.kinds.subnet import delete_subnet, describe_subnets
-from trimaran.ec2.kinds.subnet_attribute import modify_subnet_attribute
-from trimaran.ec2.kinds.subnet_create import create_subnet
+from trimaran.ec2.kinds.security_groups.security_group import describe_security_groups
 from trimaran.ec2.kinds.tag import describe_tags
-from trimaran.ec2.kinds.vpc import delete_vpc, describe_vpcs
-from trimaran.ec2.kinds.vpc_attribute import describe_vpc_attribute, modify_vpc_attribute
-from trimaran.ec2.kinds.vpc_create import create_vpc
+from trimaran.ec2.kinds.vpcs.subnet import delete_subnet, describe_subnets
+from trimaran.ec2.kinds.vpcs.subnet_attribute import modify_subnet_attribute
+from trimaran.ec2.kinds.vpcs.subnet_create import create_subnet
+from trimaran.ec2.kinds.vpcs.vpc import delete_vpc, describe_vpcs
+from trimaran.ec2.kinds.vpcs.vpc_attribute import describe_vpc_attribute, modify_vpc_attribute
+from trimaran.ec2.kinds.vpcs.vpc_create import create_vpc
 from trimaran.ec2.protocol.errors import to_ec2
 from trimaran.errors import TrimaranError
 from trimaran.identity import count_calls

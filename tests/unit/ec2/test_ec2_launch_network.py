@@ -15,23 +15,25 @@ from trimaran.cloud.network import Network
 from trimaran.db import Database
 from trimaran.db.queries import ec2 as queries
 from trimaran.ec2 import ids
-from trimaran.ec2.kinds.address import describe_addresses
-from trimaran.ec2.kinds.address_allocate import allocate_address
-from trimaran.ec2.kinds.address_associate import associate_address
-from trimaran.ec2.kinds.image import describe_images
-from trimaran.ec2.kinds.instance import describe_instances, terminate_instances
-from trimaran.ec2.kinds.instance_attribute import (
+from trimaran.ec2.kinds.images.image import describe_images
+from trimaran.ec2.kinds.instances.instance import describe_instances, terminate_instances
+from trimaran.ec2.kinds.instances.instance_attribute import (
     describe_instance_attribute,
     reset_instance_attribute,
 )
-from trimaran.ec2.kinds.instance_launch import run_instances
-from trimaran.ec2.kinds.instance_modify import modify_instance_attribute
-from trimaran.ec2.kinds.network_interface import describe_network_interfaces
-from trimaran.ec2.kinds.network_interface_attribute import modify_network_interface_attribute
-from trimaran.ec2.kinds.network_interface_create import create_network_interface
-from trimaran.ec2.kinds.security_group_create import create_security_group
-from trimaran.ec2.kinds.subnet_attribute import modify_subnet_attribute
-from trimaran.ec2.kinds.subnet_create import create_subnet
+from trimaran.ec2.kinds.instances.instance_launch import run_instances
+from trimaran.ec2.kinds.instances.instance_modify import modify_instance_attribute
+from trimaran.ec2.kinds.interfaces.address import describe_addresses
+from trimaran.ec2.kinds.interfaces.address_allocate import allocate_address
+from trimaran.ec2.kinds.interfaces.address_associate import associate_address
+from trimaran.ec2.kinds.interfaces.network_interface import describe_network_interfaces
+from trimaran.ec2.kinds.interfaces.network_interface_attribute import (
+    modify_network_interface_attribute,
+)
+from trimaran.ec2.kinds.interfaces.network_interface_create import create_network_interface
+from trimaran.ec2.kinds.security_groups.security_group_create import create_security_group
+from trimaran.ec2.kinds.vpcs.subnet_attribute import modify_subnet_attribute
+from trimaran.ec2.kinds.vpcs.subnet_create import create_subnet
 from trimaran.ec2.protocol.errors import to_ec2
 from trimaran.errors import TrimaranError
 from trimaran.identity import count_calls
@@ -315,7 +317,7 @@ def test_without_a_subnet_it_is_the_default_vpcs(
 def test_with_nothing_by_default_a_subnet_is_to_be_named(
     openstack: Ports, me: Caller, ami: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    here = "trimaran.ec2.kinds.launch_network.ensure_default_vpc"
+    here = "trimaran.ec2.kinds.instances.launch_network.ensure_default_vpc"
     monkeypatch.setattr(here, lambda ctx: None)
     assert _refused(me, ami) == "VPCIdNotSpecified"
     place = Place(me)

@@ -10,7 +10,8 @@ from tests.support.ec2_openstack import MINE, NEUTRON, Caller, OpenStack
 from trimaran.db.queries import ec2 as queries
 from trimaran.db.queries.ec2 import NewItem
 from trimaran.ec2 import ids
-from trimaran.ec2.kinds.network_acl import (
+from trimaran.ec2.kinds.tag import create_tags
+from trimaran.ec2.kinds.vpcs.network_acl import (
     create_network_acl,
     create_network_acl_entry,
     delete_network_acl,
@@ -19,7 +20,6 @@ from trimaran.ec2.kinds.network_acl import (
     replace_network_acl_association,
     replace_network_acl_entry,
 )
-from trimaran.ec2.kinds.tag import create_tags
 from trimaran.ec2.protocol.errors import EC2Error
 
 VPC, ACL = "vpc-0000000a", "acl-0000000a"

@@ -15,31 +15,31 @@ from trimaran.cloud.network import Network
 from trimaran.db import Database
 from trimaran.db.queries import ec2 as queries
 from trimaran.ec2 import ids
-from trimaran.ec2.kinds.instance import describe_instances
-from trimaran.ec2.kinds.network_interface import (
+from trimaran.ec2.kinds.instances.instance import describe_instances
+from trimaran.ec2.kinds.interfaces.network_interface import (
     delete_network_interface,
     describe_network_interfaces,
 )
-from trimaran.ec2.kinds.network_interface_assign import (
+from trimaran.ec2.kinds.interfaces.network_interface_assign import (
     assign_private_ip_addresses,
     unassign_private_ip_addresses,
 )
-from trimaran.ec2.kinds.network_interface_attach import (
+from trimaran.ec2.kinds.interfaces.network_interface_attach import (
     attach_network_interface,
     detach_network_interface,
 )
-from trimaran.ec2.kinds.network_interface_attribute import (
+from trimaran.ec2.kinds.interfaces.network_interface_attribute import (
     describe_network_interface_attribute,
     modify_network_interface_attribute,
     reset_network_interface_attribute,
 )
-from trimaran.ec2.kinds.network_interface_create import create_network_interface
-from trimaran.ec2.kinds.route import create_route
-from trimaran.ec2.kinds.route_table import describe_route_tables
-from trimaran.ec2.kinds.security_group_create import create_security_group
-from trimaran.ec2.kinds.subnet import delete_subnet
+from trimaran.ec2.kinds.interfaces.network_interface_create import create_network_interface
+from trimaran.ec2.kinds.security_groups.security_group_create import create_security_group
 from trimaran.ec2.kinds.tag import describe_tags
-from trimaran.ec2.kinds.vpc import delete_vpc
+from trimaran.ec2.kinds.vpcs.route import create_route
+from trimaran.ec2.kinds.vpcs.route_table import describe_route_tables
+from trimaran.ec2.kinds.vpcs.subnet import delete_subnet
+from trimaran.ec2.kinds.vpcs.vpc import delete_vpc
 from trimaran.ec2.protocol.errors import to_ec2
 from trimaran.errors import TrimaranError
 from trimaran.identity import count_calls

@@ -10,7 +10,8 @@ from tests.support.ec2_openstack import MINE, Caller
 from trimaran.db.queries import ec2 as queries
 from trimaran.db.queries.ec2 import NewItem
 from trimaran.ec2 import ids
-from trimaran.ec2.kinds import egress_only_gateway, nothing, nothing_network
+from trimaran.ec2.kinds import nothing
+from trimaran.ec2.kinds.vpcs import egress_only_gateway, nothing_network
 from trimaran.ec2.protocol import model
 from trimaran.ec2.protocol.errors import EC2Error, to_ec2
 from trimaran.ec2.protocol.render import render

@@ -12,8 +12,8 @@ from tests.support.ec2_openstack import MINE, NOVA, THEIRS, Caller, OpenStack, i
 from trimaran.db import Database
 from trimaran.db.queries import ec2 as queries
 from trimaran.ec2 import ids
-from trimaran.ec2.kinds.image import describe_images
-from trimaran.ec2.kinds.instance import describe_instances
+from trimaran.ec2.kinds.images.image import describe_images
+from trimaran.ec2.kinds.instances.instance import describe_instances
 from trimaran.ec2.kinds.tag import create_tags, describe_tags
 from trimaran.ec2.protocol.errors import EC2Error
 from trimaran.errors import TrimaranError, Unavailable

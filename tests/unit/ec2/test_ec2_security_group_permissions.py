@@ -13,17 +13,17 @@ from tests.support.ec2_openstack import MINE, NEUTRON, THEIRS, Caller
 from trimaran.db.queries import ec2 as queries
 from trimaran.db.queries.ec2 import NewItem
 from trimaran.ec2 import ids, journal
-from trimaran.ec2.kinds.security_group import describe_security_groups
-from trimaran.ec2.kinds.security_group_authorize import (
+from trimaran.ec2.kinds.security_groups.security_group import describe_security_groups
+from trimaran.ec2.kinds.security_groups.security_group_authorize import (
     authorize_security_group_egress,
     authorize_security_group_ingress,
 )
-from trimaran.ec2.kinds.security_group_modify import modify_security_group_rules
-from trimaran.ec2.kinds.security_group_revoke import (
+from trimaran.ec2.kinds.security_groups.security_group_modify import modify_security_group_rules
+from trimaran.ec2.kinds.security_groups.security_group_revoke import (
     revoke_security_group_egress,
     revoke_security_group_ingress,
 )
-from trimaran.ec2.kinds.security_group_rule import (
+from trimaran.ec2.kinds.security_groups.security_group_rule import (
     describe_security_group_rules,
     update_security_group_rule_descriptions_egress,
     update_security_group_rule_descriptions_ingress,

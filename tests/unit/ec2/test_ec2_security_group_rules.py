@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from trimaran.ec2.kinds.security_group_permission import (
+from trimaran.ec2.kinds.security_groups.security_group_permission import (
     GROUP,
     V4,
     V6,

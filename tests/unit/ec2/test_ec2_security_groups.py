@@ -17,15 +17,15 @@ from trimaran.db import Database
 from trimaran.db.queries import ec2 as queries
 from trimaran.db.queries.ec2 import Item, NewItem
 from trimaran.ec2 import ids, journal
-from trimaran.ec2.kinds import security_group_create
-from trimaran.ec2.kinds.security_group import (
+from trimaran.ec2.kinds.security_groups import security_group_create
+from trimaran.ec2.kinds.security_groups.security_group import (
     delete_security_group,
     describe_security_groups,
     get_security_groups_for_vpc,
 )
-from trimaran.ec2.kinds.security_group_create import create_security_group
-from trimaran.ec2.kinds.security_group_default import DESCRIPTION
-from trimaran.ec2.kinds.security_group_lookup import groups_by
+from trimaran.ec2.kinds.security_groups.security_group_create import create_security_group
+from trimaran.ec2.kinds.security_groups.security_group_default import DESCRIPTION
+from trimaran.ec2.kinds.security_groups.security_group_lookup import groups_by
 from trimaran.ec2.kinds.tag import describe_tags
 from trimaran.ec2.protocol.errors import EC2Error, to_ec2
 from trimaran.errors import TrimaranError, Unavailable

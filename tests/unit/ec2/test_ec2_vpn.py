@@ -16,32 +16,35 @@ from trimaran.cloud.network import Network
 from trimaran.db import Database
 from trimaran.db.models.ec2 import ItemRow
 from trimaran.ec2 import ids
-from trimaran.ec2.kinds.customer_gateway import (
-    create_customer_gateway,
-    delete_customer_gateway,
-    describe_customer_gateways,
+from trimaran.ec2.kinds.vpcs.internet_gateway import (
+    attach_internet_gateway,
+    create_internet_gateway,
 )
-from trimaran.ec2.kinds.internet_gateway import attach_internet_gateway, create_internet_gateway
-from trimaran.ec2.kinds.route import create_route, delete_route
-from trimaran.ec2.kinds.route_table import (
+from trimaran.ec2.kinds.vpcs.route import create_route, delete_route
+from trimaran.ec2.kinds.vpcs.route_table import (
     describe_route_tables,
     disable_vgw_route_propagation,
     enable_vgw_route_propagation,
 )
-from trimaran.ec2.kinds.subnet import delete_subnet
-from trimaran.ec2.kinds.subnet_create import create_subnet
-from trimaran.ec2.kinds.vpc import delete_vpc
-from trimaran.ec2.kinds.vpc_create import create_vpc
-from trimaran.ec2.kinds.vpn_connection import (
+from trimaran.ec2.kinds.vpcs.subnet import delete_subnet
+from trimaran.ec2.kinds.vpcs.subnet_create import create_subnet
+from trimaran.ec2.kinds.vpcs.vpc import delete_vpc
+from trimaran.ec2.kinds.vpcs.vpc_create import create_vpc
+from trimaran.ec2.kinds.vpn.customer_gateway import (
+    create_customer_gateway,
+    delete_customer_gateway,
+    describe_customer_gateways,
+)
+from trimaran.ec2.kinds.vpn.vpn_connection import (
     create_vpn_connection,
     delete_vpn_connection,
     describe_vpn_connections,
 )
-from trimaran.ec2.kinds.vpn_connection_route import (
+from trimaran.ec2.kinds.vpn.vpn_connection_route import (
     create_vpn_connection_route,
     delete_vpn_connection_route,
 )
-from trimaran.ec2.kinds.vpn_gateway import (
+from trimaran.ec2.kinds.vpn.vpn_gateway import (
     attach_vpn_gateway,
     create_vpn_gateway,
     delete_vpn_gateway,

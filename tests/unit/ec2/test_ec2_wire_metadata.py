@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from trimaran.db.queries.ec2 import Item
-from trimaran.ec2.kinds.instance_metadata import Interface, Surroundings
+from trimaran.ec2.kinds.instances.instance_metadata import Interface, Surroundings
 from trimaran.ec2.metadata import tree
 from trimaran.ec2.metadata.admission import TTL_HEADER, Admission
 from trimaran.ec2.metadata.caller import Caller, Provider, caller_of

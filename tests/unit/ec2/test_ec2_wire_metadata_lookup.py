@@ -22,8 +22,8 @@ from trimaran.db import Database
 from trimaran.db.queries import ec2 as queries
 from trimaran.db.queries.ec2 import NewItem
 from trimaran.ec2 import ids
-from trimaran.ec2.kinds.instance import describe_instances
-from trimaran.ec2.kinds.instance_options import modify_instance_metadata_options
+from trimaran.ec2.kinds.instances.instance import describe_instances
+from trimaran.ec2.kinds.instances.instance_options import modify_instance_metadata_options
 from trimaran.ec2.kinds.tag import create_tags, delete_tags
 from trimaran.ec2.metadata.caller import Caller, Provider
 from trimaran.ec2.metadata.contents import Facts

@@ -22,9 +22,9 @@ from trimaran.db.queries.ec2 import Item
 from trimaran.ec2 import journal
 from trimaran.ec2.context import Context
 from trimaran.ec2.jobs.trouble import as_person, passing, will_pass
-from trimaran.ec2.kinds import image_snapshot
-from trimaran.ec2.kinds import instance_states as states
-from trimaran.ec2.kinds.image_snapshot import Wish
+from trimaran.ec2.kinds.images import image_snapshot
+from trimaran.ec2.kinds.images.image_snapshot import Wish
+from trimaran.ec2.kinds.instances import instance_states as states
 from trimaran.errors import Conflict, NotFound, TrimaranError
 
 LOG = logging.getLogger(__name__)

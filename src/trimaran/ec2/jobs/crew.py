@@ -12,18 +12,16 @@ from trimaran.db.queries import ec2_tokens
 from trimaran.ec2 import journal
 from trimaran.ec2.context import Context
 from trimaran.ec2.jobs import copy_image, create_image, import_bundle, launch, start
-from trimaran.ec2.kinds import (
-    image_reserve,
-    instance_end,
-    instance_resize,
+from trimaran.ec2.kinds.images import image_reserve
+from trimaran.ec2.kinds.instances import instance_end, instance_resize
+from trimaran.ec2.kinds.security_groups import (
     security_group_create,
     security_group_modify,
     security_group_revoke,
-    topology,
-    topology_raze,
-    volume_retype,
-    vpn_connection,
 )
+from trimaran.ec2.kinds.volumes import volume_retype
+from trimaran.ec2.kinds.vpcs import topology, topology_raze
+from trimaran.ec2.kinds.vpn import vpn_connection
 from trimaran.ec2.parts import Parts
 from trimaran.ec2.service_context import context_of
 

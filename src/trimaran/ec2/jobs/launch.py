@@ -18,12 +18,12 @@ from trimaran import work
 from trimaran.db.queries import ec2_tags as tag_queries
 from trimaran.db.queries.ec2_tags import Tag
 from trimaran.ec2.context import Context
-from trimaran.ec2.kinds import instance_states as states
-from trimaran.ec2.kinds import launch_interfaces
-from trimaran.ec2.kinds.instance_kind import attached_volumes, hint
-from trimaran.ec2.kinds.instance_launch import delete_servers
-from trimaran.ec2.kinds.launch_settle import Conclusion, Launch, conclude
-from trimaran.ec2.kinds.volume_kind import Volumes
+from trimaran.ec2.kinds.instances import instance_states as states
+from trimaran.ec2.kinds.instances import launch_interfaces
+from trimaran.ec2.kinds.instances.instance_kind import attached_volumes, hint
+from trimaran.ec2.kinds.instances.instance_launch import delete_servers
+from trimaran.ec2.kinds.instances.launch_settle import Conclusion, Launch, conclude
+from trimaran.ec2.kinds.volumes.volume_kind import Volumes
 from trimaran.ec2.reconcile import reconcile
 
 LOG = logging.getLogger(__name__)

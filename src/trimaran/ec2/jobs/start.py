@@ -11,7 +11,7 @@ import contextlib
 from trimaran import work
 from trimaran.ec2.context import Context
 from trimaran.ec2.jobs.trouble import passing
-from trimaran.ec2.kinds import instance_states as states
+from trimaran.ec2.kinds.instances import instance_states as states
 from trimaran.errors import Conflict, NotFound
 
 #: Seconds between two looks.

@@ -7,7 +7,7 @@ from typing import Any
 
 from trimaran.cloud import gather
 from trimaran.ec2.context import Context
-from trimaran.ec2.kinds.default_vpc import ensure_default_vpc
+from trimaran.ec2.kinds.vpcs.default_vpc import ensure_default_vpc
 from trimaran.ec2.protocol.errors import EC2Error
 from trimaran.identity import NoEndpoint
 

@@ -14,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from trimaran.db.queries import ec2 as queries
 from trimaran.ec2.context import Context
-from trimaran.ec2.kinds.network_interface_kind import INSTANCE
+from trimaran.ec2.kinds.interfaces.network_interface_kind import INSTANCE
 
 
 def interfaces_changed(ctx: Context, interface_ids: Iterable[str | None]) -> None:

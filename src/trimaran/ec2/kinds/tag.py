@@ -12,10 +12,12 @@ from trimaran.db.queries import ec2_tags as tag_queries
 from trimaran.db.queries.ec2_tags import Tag
 from trimaran.ec2 import ids
 from trimaran.ec2.context import Context
-from trimaran.ec2.kinds import key_pair, network_acl, security_group_kind
+from trimaran.ec2.kinds.instances import key_pair
 from trimaran.ec2.kinds.item_options import check_shown_tags, metadata_options
-from trimaran.ec2.kinds.security_group_rule import missing_rules
+from trimaran.ec2.kinds.security_groups import security_group_kind
+from trimaran.ec2.kinds.security_groups.security_group_rule import missing_rules
 from trimaran.ec2.kinds.tag_rules import check_tags, resource_type
+from trimaran.ec2.kinds.vpcs import network_acl
 from trimaran.ec2.protocol import filters, paging
 from trimaran.ec2.protocol.errors import EC2Error, invalid_value, missing
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from trimaran.ec2.kinds.instance_metadata import Interface, Surroundings
+from trimaran.ec2.kinds.instances.instance_metadata import Interface, Surroundings
 from trimaran.ec2.kinds.item_options import TAG_KEY
 from trimaran.ec2.metadata import interfaces as network
 from trimaran.ec2.metadata.later import Later

@@ -11,7 +11,7 @@ import ipaddress
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from trimaran.ec2.kinds.instance_metadata import Interface, Surroundings
+from trimaran.ec2.kinds.instances.instance_metadata import Interface, Surroundings
 from trimaran.ec2.metadata.later import Later
 from trimaran.ec2.metadata.tree import Deferred, Node
 

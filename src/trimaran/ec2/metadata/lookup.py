@@ -28,7 +28,12 @@ from cachetools import TTLCache
 from trimaran import policy, web
 from trimaran.db.queries import ec2 as queries
 from trimaran.ec2.context import Context
-from trimaran.ec2.kinds.instance_metadata import Guest, guest_of, options_of, surroundings_of
+from trimaran.ec2.kinds.instances.instance_metadata import (
+    Guest,
+    guest_of,
+    options_of,
+    surroundings_of,
+)
 from trimaran.ec2.kinds.item_options import metadata_options
 from trimaran.ec2.metadata.caller import Caller
 from trimaran.ec2.metadata.contents import Facts

@@ -1,0 +1,1 @@
+"""Images: described, made from instances and bundles, shared, copied."""

@@ -1,0 +1,1 @@
+"""Instances, their launches and key pairs."""

@@ -1,0 +1,1 @@
+"""VPCs and what they are made of: subnets, routes, gateways, DHCP options."""

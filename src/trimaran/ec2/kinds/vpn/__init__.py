@@ -1,0 +1,1 @@
+"""VPN gateways, customer gateways and the connections between them."""
