@@ -4,7 +4,7 @@ See ``keystone`` for the object that a service holds, ``rest`` for how it asks,
 ``auth`` for how a caller's token is used without asking.
 """
 
-from trimaran.identity import calls, outgoing
+from trimaran.identity import budget, calls, outgoing
 from trimaran.identity.auth import ServiceAuth, TokenAuth
 from trimaran.identity.calls import Calls, count_calls
 from trimaran.identity.keystone import Identity
@@ -25,6 +25,7 @@ __all__ = [
     "Session",
     "Token",
     "TokenAuth",
+    "budget",
     "calls",
     "count_calls",
     "from_conf",

@@ -23,7 +23,7 @@ from keystoneauth1 import exceptions as ks_exceptions
 from keystoneauth1 import session as ks_session
 from keystoneauth1.plugin import BaseAuthPlugin
 
-from trimaran.identity import calls
+from trimaran.identity import budget, calls
 from trimaran.identity.outgoing import USER_AGENT, outgoing_headers
 
 LOG = logging.getLogger(__name__)
@@ -167,7 +167,7 @@ class Session(ks_session.Session):
         and secrets' payloads.
         """
         kwargs["headers"] = {**outgoing_headers.get(), **(kwargs.get("headers") or {})}
-        kwargs.setdefault("timeout", self._timeouts)
+        kwargs.setdefault("timeout", budget.cut(self._timeouts))
         kwargs["log"] = False
         endpoint_filter = kwargs.get("endpoint_filter") or {}
         with calls.serving(endpoint_filter.get("service_type") or "identity"):

@@ -14,7 +14,7 @@ from prometheus_client import REGISTRY
 
 from tests.support.keystone import URL, Keystone, identity, token, token_body
 from trimaran.config.common import defaults
-from trimaran.identity import count_calls, transport
+from trimaran.identity import budget, count_calls, transport
 
 NOVA = "http://nova.test/v2.1/servers"
 
@@ -47,6 +47,28 @@ def test_time_outs_on_authentication_and_on_calls(
     ours.session_for(ours.validate("t")).get(NOVA)
     assert requests_mock.call_count == 4
     assert {request.timeout for request in requests_mock.request_history} == {(1.5, 9.0)}
+
+
+def test_a_blocks_budget_cuts_the_time_outs_of_its_calls(requests_mock: mocking.Mocker) -> None:
+    requests_mock.get(NOVA, text="{}")
+    session = identity(own=defaults(connect_timeout=5.0, read_timeout=9.0)).session_for(token())
+
+    def timeouts() -> tuple[float, float]:
+        session.get(NOVA)
+        found: tuple[float, float] = requests_mock.request_history[-1].timeout
+        return found
+
+    with budget.within(7.0):
+        connect, read = timeouts()
+        assert connect <= 5.0
+        assert 0 < read <= 7.0
+        # An inner block ends no later than the outer one.
+        with budget.within(60.0):
+            assert timeouts()[1] <= 7.0
+        with budget.within(0.0):
+            assert timeouts() == (0.001, 0.001)
+        assert timeouts()[1] > 0.001
+    assert timeouts() == (5.0, 9.0)
 
 
 @pytest.mark.parametrize("verify", [True, False, "/etc/ssl/cloud.pem"])

@@ -1,0 +1,40 @@
+"""A limit to the waiting of a whole block, however many calls it makes.
+
+A time-out belongs to one call, and a page is made of many, some of them one
+after the other.  The limit is a contextvar for the reason that ``outgoing``
+gives; ``cloud.gather`` takes it along into its threads.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+# What a call gets when nothing is left: zero would mean something else to a socket.
+_LEAST = 0.001
+
+_deadline: ContextVar[float] = ContextVar("deadline", default=math.inf)
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Lets the OpenStack calls of the block wait that long, all together.
+
+    Args:
+        seconds: from now; within another block the earlier end counts.
+    """
+    mark = _deadline.set(min(_deadline.get(), time.monotonic() + seconds))
+    try:
+        yield
+    finally:
+        _deadline.reset(mark)
+
+
+def cut(timeouts: tuple[float, float]) -> tuple[float, float]:
+    """Returns the time-outs of a call that begins now, none beyond the block's end."""
+    left = max(_deadline.get() - time.monotonic(), _LEAST)
+    connect, read = timeouts
+    return min(connect, left), min(read, left)
