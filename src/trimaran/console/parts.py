@@ -19,6 +19,7 @@ from trimaran.console.domains import Domains
 from trimaran.console.extensions import Extensions
 from trimaran.console.guard import LoginGuard
 from trimaran.console.policies.answers import Policies
+from trimaran.console.projects import ProjectNames
 from trimaran.console.prometheus.client import Prometheus
 from trimaran.console.sessions import Sessions
 from trimaran.db import Database
@@ -44,6 +45,7 @@ class Parts:
         sessions: the cookie.
         extensions: Neutron's, remembered for a while.
         domains: Keystone's, by name, remembered for a while.
+        projects: their names, for listings of all projects.
         policies: the rules of the services behind the console.
         prometheus: for the charts.
         guard: the limit to failed logins.
@@ -58,6 +60,7 @@ class Parts:
     sessions: Sessions
     extensions: Extensions
     domains: Domains
+    projects: ProjectNames
     policies: Policies
     prometheus: Prometheus
     guard: LoginGuard
@@ -97,6 +100,7 @@ def build(settings: Settings) -> Parts:
         sessions=Sessions(settings.default),
         extensions=Extensions(cloud, settings.openstack.extension_mapping),
         domains=Domains(identity),
+        projects=ProjectNames(),
         policies=Policies(settings, identity, options),
         prometheus=Prometheus(settings, options),
         guard=LoginGuard(settings.trimaran.failed_logins_per_minute),

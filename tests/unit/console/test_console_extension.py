@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
+import requests_mock
 from starlette.testclient import TestClient
 
 from tests.support.console import Cloud
@@ -216,6 +218,10 @@ def test_all_projects_have_hosts_and_names(person: Person, services: Services) -
     first, second = rows(client.get(f"{E}/servers?all_projects=true"))
     assert (first["host"], first["project_name"]) == ("host-1", "demo")
     assert second["project_name"] == "gone"
+    # Remembered, the other listings' too.
+    services.volumes = [volume("v1")]
+    (row,) = rows(client.get(f"{E}/volumes?all_projects=true"))
+    assert row["project_name"] == "demo"
     assert cloud == ["projects"]
 
 
@@ -604,6 +610,26 @@ def test_a_broken_neighbour_takes_only_its_names(
     answer = client.get(f"{E}/servers")
     assert answer.status_code == 500
     assert set(answer.json()) == {"detail"}
+
+
+def test_slow_services_are_waited_for_within_the_listings_time(
+    person: Person,
+    services: Services,
+    adapter: requests_mock.Mocker,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("trimaran.console.listings.view.PATIENCE", 4.0)
+    monkeypatch.setattr("trimaran.console.listings.joins.PATIENCE", 2.0)
+    services.servers = [server("s1", **{"os-extended-volumes:volumes_attached": [{"id": "v1"}]})]
+    client = person()
+    rows(client.get("/api/v1/extension/servers"))
+    connect_and_read = {
+        urlsplit(request.url).netloc: request.timeout for request in adapter.request_history
+    }
+    for service, most in (("nova.test", 4.0), ("glance.test", 2.0), ("cinder.test", 2.0)):
+        connect, read = connect_and_read[service]
+        assert 0 < connect <= most, service
+        assert 0 < read <= most, service
 
 
 def test_ids_need_not_be_version_4(person: Person, services: Services) -> None:

@@ -1,4 +1,4 @@
-"""What the console remembers: extensions, domains, and the map made of them."""
+"""What the console remembers: extensions, domains, projects, and the map made of the first."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from tests.support.keystone import catalog
 from trimaran.console import catalog as maps
 from trimaran.console.domains import Domains
 from trimaran.console.extensions import FRESH, RETRY, Extensions
+from trimaran.console.projects import ProjectNames
 from trimaran.errors import Unavailable
 
 MAPPING = {"qos": "neutron_qos", "vpnaas": "neutron_vpn"}
@@ -121,6 +122,55 @@ def test_domains_are_asked_seldom_and_missed_gladly() -> None:
     answers[:] = [Unavailable(service="identity")]
     clock.now += 301
     assert domains.names() == {"d": "D"}
+
+
+class TestProjectNames:
+    def setup_method(self) -> None:
+        self.clock = Clock()
+        self.projects = ProjectNames(clock=self.clock)
+        self.rows: dict[str, str] | Unavailable = {"a": "A"}
+        self.asked = 0
+
+    def names(self, *ids: str, keystone: str | None = None) -> dict[str, str]:
+        return self.projects.names(keystone, ids, self.ask)
+
+    def ask(self) -> dict[str, str]:
+        self.asked += 1
+        if isinstance(self.rows, Unavailable):
+            raise self.rows
+        return dict(self.rows)
+
+    def test_they_are_asked_once_in_a_while_for_each_keystone(self) -> None:
+        assert [self.names("a") for _ in range(3)] == [{"a": "A"}] * 3
+        assert self.asked == 1
+        self.names("a", keystone="Two")
+        assert self.asked == 2
+        self.rows = {"a": "renamed"}
+        self.clock.now += 59
+        assert self.names("a") == {"a": "A"}
+        self.clock.now += 2
+        assert self.names("a") == {"a": "renamed"}
+
+    def test_a_new_project_is_asked_for_and_a_gone_one_only_once(self) -> None:
+        self.names()
+        assert self.names("gone") == {"a": "A"}
+        assert self.asked == 1
+        self.clock.now += 2
+        self.rows = {"a": "A", "new": "New"}
+        assert self.names("gone", "new") == {"a": "A", "new": "New"}
+        self.clock.now += 2
+        self.names("gone")
+        assert self.asked == 2
+
+    def test_what_was_known_holds_while_keystone_does_not_answer(self) -> None:
+        self.names()
+        self.rows = Unavailable(service="identity")
+        self.clock.now += 61
+        assert self.names("a") == self.names("new") == {"a": "A"}
+        assert self.asked == 2
+        self.rows = {"new": "New"}
+        self.clock.now += 11
+        assert self.names("new") == {"new": "New"}
 
 
 def _map(entries: list[dict[str, Any]], **changes: Any) -> dict[str, str]:

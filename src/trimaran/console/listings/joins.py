@@ -1,8 +1,8 @@
 """Names for ids, from whoever knows them.
 
 Many ids are asked for in one call (in hundreds, for the length of a URL), and
-all calls of a page at the same time.  A service that fails here leaves its
-names out: one slow or broken service must not take the page with it.
+all calls of a page at the same time.  A service that fails here, or takes longer
+than ``PATIENCE``, leaves its names out: it must not take the page with it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from trimaran.cloud import NoEndpoint, Row, gather
 from trimaran.console.keystones import of_region
 from trimaran.console.listings.view import VOLUME_VERSION, View
 from trimaran.errors import NotFound, TrimaranError
-from trimaran.identity import Identity, remote, rest
+from trimaran.identity import Identity, budget, remote, rest
 
 LOG = logging.getLogger(__name__)
 
@@ -30,6 +30,8 @@ CHUNK = 100
 FEW = 2
 # Parts of that list, of Nova's size (1000), before it is better to ask one by one after all.
 MOST_PAGES = 5
+# Seconds that a page waits for names.
+PATIENCE = 10.0
 
 
 def chunks(ids: Iterable[str | None]) -> list[list[str]]:
@@ -43,7 +45,8 @@ def optional(ask: Callable[[], T], what: str) -> Callable[[], T | None]:
 
     def asking() -> T | None:
         try:
-            return ask()
+            with budget.within(PATIENCE):
+                return ask()
         except NoEndpoint:
             return None
         except TrimaranError as error:
@@ -121,6 +124,11 @@ def server_names(view: View, ids: Iterable[str | None]) -> dict[str, str]:
     wanted = {each for each in ids if each}
     if not wanted:
         return {}
+    with budget.within(PATIENCE):
+        return _server_names(view, wanted)
+
+
+def _server_names(view: View, wanted: set[str]) -> dict[str, str]:
     known: dict[str, str] = {}
     if len(wanted) > FEW:
         listed = optional(partial(_listed, view, wanted), "names of servers")()
@@ -172,12 +180,26 @@ def _one_server(view: View, server_id: str) -> dict[str, str]:
         return {}
 
 
-def project_names(view: View) -> dict[str, str]:
-    """Returns names of all projects by id; nothing unless all projects are looked at."""
+def project_names(view: View, ids: Iterable[str | None] = ()) -> dict[str, str]:
+    """Returns names of projects by id; nothing unless all projects are looked at.
+
+    Args:
+        view: whose eyes.
+        ids: of projects that must be among them, if Keystone has them; without
+            any, the names can be fetched while the rows are.
+    """
     if not view.all_projects:
         return {}
-    ask = partial(_projects, view.parts.identity, view.caller.region)
-    return _names(optional(ask, "names of projects")() or [])
+    identity, region = view.parts.identity, view.caller.region
+
+    def names() -> dict[str, str]:
+        return view.parts.projects.names(
+            of_region(identity, region),
+            (each for each in ids if each),
+            lambda: _names(_projects(identity, region)),
+        )
+
+    return optional(names, "names of projects")() or {}
 
 
 def project_ids(view: View, name: str) -> list[str]:

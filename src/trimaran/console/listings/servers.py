@@ -51,7 +51,7 @@ def servers(view: View, asked: ServersQuery) -> list[Row]:
     answers: dict[str, Any] = gather(
         rows=lambda: _rows(view, asked, query), projects=lambda: joins.project_names(view)
     )
-    found = _Joined(view, answers["rows"], answers["projects"])
+    found = _Joined(view, answers["rows"])
     return [_server(row, found) for row in answers["rows"]]
 
 
@@ -83,7 +83,7 @@ def recycle_servers(view: View, asked: RecycleServersQuery) -> list[Row]:
     if not view.all_projects:
         # Nova's filter is trusted, but not with other projects' servers.
         rows = [row for row in rows if row.get("tenant_id") == view.project_id]
-    found = _Joined(view, rows, answers["projects"])
+    found = _Joined(view, rows)
     keep = view.parts.settings.openstack.reclaim_instance_interval
     return [_recycled(row, found, keep) for row in rows]
 
@@ -142,15 +142,16 @@ def _part(compute: Any, query: Mapping[str, Any]) -> list[Row]:
 class _Joined:
     """What the rows are joined with."""
 
-    def __init__(self, view: View, rows: list[Row], projects: dict[str, str]) -> None:
+    def __init__(self, view: View, rows: list[Row]) -> None:
         self.view = view
-        self.projects = projects
         found: dict[str, Any] = gather(
             images=lambda: joins.images(view, (_image(row) for row in rows)),
             volumes=lambda: joins.volumes(
                 view, (volume for row in rows for volume in _attached(row))
             ),
+            projects=lambda: joins.project_names(view, (row.get("tenant_id") for row in rows)),
         )
+        self.projects: dict[str, str] = found["projects"]
         self.images: dict[str, Row] = found["images"]
         self.volumes: dict[str, Row] = found["volumes"]
 

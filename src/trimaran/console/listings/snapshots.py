@@ -49,11 +49,11 @@ def snapshots(view: View, asked: SnapshotsQuery) -> tuple[int, list[Row]]:
     found: dict[str, Any] = gather(
         volumes=lambda: joins.volumes(view, (row.get("volume_id") for row in rows)),
         children=lambda: joins.children(view, (row.get("id") for row in rows)),
+        projects=lambda: joins.project_names(view, (row.get(PROJECT) for row in rows)),
     )
     count = int(answers["body"].get("count", len(rows)))
     return count, [
-        _snapshot(row, view, found["volumes"], found["children"], answers["projects"])
-        for row in rows
+        _snapshot(row, view, found["volumes"], found["children"], found["projects"]) for row in rows
     ]
 
 

@@ -11,6 +11,7 @@ from trimaran.console.listings.view import VOLUME_VERSION, View, origin, page_si
 from trimaran.console.schemas.extension_queries import VolumesQuery
 from trimaran.errors import BadRequest
 
+PROJECT = "os-vol-tenant-attr:tenant_id"
 # What Cinder tells administrators only; volumes by id are read by the system account.
 _OF_THE_HOST = (
     "os-vol-host-attr:host",
@@ -48,12 +49,14 @@ def volumes(view: View, asked: VolumesQuery) -> tuple[int, list[Row]]:
     )
     count, rows = answers["listed"]
     if not view.all_projects:
-        rows = [row for row in rows if row.get("os-vol-tenant-attr:tenant_id") in _mine(view)]
-    names = joins.server_names(
-        view, (each.get("server_id") for row in rows for each in row.get("attachments") or ())
+        rows = [row for row in rows if row.get(PROJECT) in _mine(view)]
+    attached = [each.get("server_id") for row in rows for each in row.get("attachments") or ()]
+    found: dict[str, Any] = gather(
+        servers=lambda: joins.server_names(view, attached),
+        projects=lambda: joins.project_names(view, (row.get(PROJECT) for row in rows)),
     )
     hidden = _OF_THE_HOST if by_system and not view.sees_all else ()
-    return count, [_volume(row, view, names, answers["projects"], hidden) for row in rows]
+    return count, [_volume(row, view, found["servers"], found["projects"], hidden) for row in rows]
 
 
 def _mine(view: View) -> tuple[str | None, ...]:
@@ -106,7 +109,7 @@ def _volume(
         {**each, "server_name": names.get(str(each.get("server_id")))}
         for each in row.get("attachments") or ()
     ]
-    project_id = row.get("os-vol-tenant-attr:tenant_id")
+    project_id = row.get(PROJECT)
     return {
         "id": row["id"],
         "origin_data": {**origin(row, origins.VOLUME), "attachments": attachments},
