@@ -17,6 +17,10 @@ from trimaran.db.queries.ec2 import NewItem
 from trimaran.ec2 import ids
 from trimaran.ec2.kinds.security_groups.security_group import describe_security_groups
 from trimaran.ec2.kinds.tag import describe_tags
+from trimaran.ec2.kinds.vpcs.cidr_block import (
+    associate_subnet_cidr_block,
+    associate_vpc_cidr_block,
+)
 from trimaran.ec2.kinds.vpcs.subnet import delete_subnet, describe_subnets
 from trimaran.ec2.kinds.vpcs.subnet_attribute import modify_subnet_attribute
 from trimaran.ec2.kinds.vpcs.subnet_create import create_subnet
@@ -143,6 +147,18 @@ def test_what_a_vpc_cannot_have_is_refused(
     assert _code(me, create_vpc, CidrBlock="10.0.0.0/16", **request_) == "UnsupportedOperation"
     harmless: dict[str, Any] = {"AmazonProvidedIpv6CidrBlock": False, "InstanceTenancy": "default"}
     assert _vpc(me, **harmless)
+
+
+def test_there_are_no_more_ranges_than_the_first(openstack: Neutron, me: Caller) -> None:
+    vpc = _vpc(me)
+    more = {"VpcId": vpc, "CidrBlock": "10.1.0.0/16"}
+    assert _code(me, associate_vpc_cidr_block, **more) == "UnsupportedOperation"
+    unknown = {**more, "VpcId": "vpc-00000001"}
+    assert _code(me, associate_vpc_cidr_block, **unknown) == "InvalidVpcID.NotFound"
+    six = {"SubnetId": _subnet(me, vpc), "Ipv6CidrBlock": "fd00::/64"}
+    assert _code(me, associate_subnet_cidr_block, **six) == "UnsupportedOperation"
+    unknown = {**six, "SubnetId": "subnet-00000001"}
+    assert _code(me, associate_subnet_cidr_block, **unknown) == "InvalidSubnetID.NotFound"
 
 
 def test_a_dry_run_makes_nothing(openstack: Neutron, me: Caller) -> None:

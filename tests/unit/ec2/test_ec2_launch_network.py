@@ -403,6 +403,14 @@ def test_with_nothing_by_default_a_subnet_is_to_be_named(
             {"NetworkInterfaces": [{"DeviceIndex": 0, "Ipv6AddressCount": 1}]},
             "UnsupportedOperation",
         ),
+        (
+            {
+                "NetworkInterfaces": [
+                    {"DeviceIndex": 0, "EnaSrdSpecification": {"EnaSrdEnabled": True}}
+                ]
+            },
+            "UnsupportedOperation",
+        ),
         ({"SubnetId": "{subnet}", "DryRun": True}, "DryRunOperation"),
     ],
 )

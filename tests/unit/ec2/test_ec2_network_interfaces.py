@@ -21,7 +21,9 @@ from trimaran.ec2.kinds.interfaces.network_interface import (
     describe_network_interfaces,
 )
 from trimaran.ec2.kinds.interfaces.network_interface_assign import (
+    assign_ipv6_addresses,
     assign_private_ip_addresses,
+    unassign_ipv6_addresses,
     unassign_private_ip_addresses,
 )
 from trimaran.ec2.kinds.interfaces.network_interface_attach import (
@@ -161,6 +163,11 @@ def test_an_interface_is_a_port_made_by_one_call(
         ({"Ipv6AddressCount": 1}, "UnsupportedOperation"),
         ({"Ipv4PrefixCount": 1}, "UnsupportedOperation"),
         ({"InterfaceType": "efa"}, "UnsupportedOperation"),
+        (
+            {"ConnectionTrackingSpecification": {"UdpTimeout": 60}},
+            "UnsupportedOperation",
+        ),
+        ({"Operator": {"Principal": "vpn"}}, "UnsupportedOperation"),
         ({"InterfaceType": "dance"}, "InvalidParameterValue"),
         ({"TagSpecifications": [{"ResourceType": "vpc", "Tags": []}]}, "InvalidParameterValue"),
         ({"DryRun": True}, "DryRunOperation"),
@@ -474,12 +481,23 @@ def test_secondary_addresses(openstack: Ports, me: Caller, place: Place) -> None
             "InvalidParameterCombination",
         ),
         (unassign, {}, "MissingParameter"),
+        (unassign, {"Ipv4Prefixes": ["10.0.1.32/28"]}, "UnsupportedOperation"),
         (unassign, {"PrivateIpAddresses": ["10.0.1.9"]}, "InvalidParameterValue"),
         (unassign, {"PrivateIpAddresses": ["10.0.1.77"]}, "InvalidParameterValue"),
     ):
         before = openstack.addresses(interface)
         assert _code(me, action, **asked, **request) == code
         assert openstack.addresses(interface) == before
+
+
+@pytest.mark.parametrize("action", [assign_ipv6_addresses, unassign_ipv6_addresses])
+def test_interfaces_have_no_ipv6(openstack: Ports, me: Caller, place: Place, action: Any) -> None:
+    interface = _make(me, place)["NetworkInterfaceId"]
+    asked = {"NetworkInterfaceId": interface, "Ipv6Addresses": ["fd00::1"]}
+    assert _code(me, action, **asked) == "UnsupportedOperation"
+    unknown = {**asked, "NetworkInterfaceId": "eni-00000001"}
+    assert _code(me, action, **unknown) == "InvalidNetworkInterfaceID.NotFound"
+    assert _code(me, action) == "MissingParameter"
 
 
 def test_two_changes_of_addresses_at_once_lose_none(

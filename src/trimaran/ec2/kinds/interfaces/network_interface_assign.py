@@ -1,4 +1,4 @@
-"""AssignPrivateIpAddresses and UnassignPrivateIpAddresses (spec ec2.md 3.9).
+"""AssignPrivateIpAddresses and UnassignPrivateIpAddresses (spec ec2.md 3.9); no IPv6 (9.2).
 
 Neutron takes the whole list of a port's addresses, so a change names the
 revision that it was made from: of two changes at once, the later one is made
@@ -22,7 +22,7 @@ from trimaran.ec2.kinds.interfaces.network_interface_ips import (
     refuse_others,
 )
 from trimaran.ec2.kinds.vpcs.subnet_kind import one_subnet
-from trimaran.ec2.protocol.errors import EC2Error, invalid_value, missing
+from trimaran.ec2.protocol.errors import EC2Error, invalid_value, missing, unsupported
 from trimaran.ec2.reconcile_kind import Pair
 from trimaran.errors import Conflict, TrimaranError, Unavailable
 
@@ -67,6 +67,7 @@ def assign_private_ip_addresses(ctx: Context, request: Request) -> dict[str, Any
 
 def unassign_private_ip_addresses(ctx: Context, request: Request) -> dict[str, Any]:
     """Take secondary addresses from an interface, and elastic IPs from them."""
+    refuse_others(request)
     named = list(dict.fromkeys(request.get("PrivateIpAddresses") or ()))
     if not named:
         raise missing("PrivateIpAddress")
@@ -91,6 +92,21 @@ def unassign_private_ip_addresses(ctx: Context, request: Request) -> dict[str, A
     _change(ctx, pair, port, fewer, named)
     interfaces_changed(ctx, [pair.item.id])
     return {}
+
+
+def assign_ipv6_addresses(ctx: Context, request: Request) -> dict[str, Any]:
+    """Refused: there is no IPv6 in a VPC."""
+    raise _no_ipv6(ctx, request)
+
+
+def unassign_ipv6_addresses(ctx: Context, request: Request) -> dict[str, Any]:
+    """Refused: there is no IPv6 in a VPC."""
+    raise _no_ipv6(ctx, request)
+
+
+def _no_ipv6(ctx: Context, request: Request) -> EC2Error:
+    one_interface(ctx, request.get("NetworkInterfaceId"), described=False)
+    return unsupported("VPCs have no IPv6 in this cloud.")
 
 
 def _port(pair: Pair) -> Row:

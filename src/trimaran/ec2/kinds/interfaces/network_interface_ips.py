@@ -28,6 +28,13 @@ MOST = 50
 
 _PREFIXES = ("Ipv4Prefixes", "Ipv4PrefixCount", "Ipv6Prefixes", "Ipv6PrefixCount")
 _SIX = ("Ipv6Addresses", "Ipv6AddressCount", "PrimaryIpv6", "EnablePrimaryIpv6")
+_MORE = (
+    "AssociateCarrierIpAddress",
+    "ConnectionTrackingSpecification",
+    "EnaQueueCount",
+    "EnaSrdSpecification",
+    "Operator",
+)
 
 
 @dataclass(frozen=True)
@@ -124,7 +131,7 @@ def refuse_others(request: Row) -> None:
     Raises:
         EC2Error: ``UnsupportedOperation``; ``InvalidParameterValue`` for an unknown kind.
     """
-    for name in (*_PREFIXES, *_SIX, "AssociateCarrierIpAddress", "EnaQueueCount"):
+    for name in (*_PREFIXES, *_SIX, *_MORE):
         if request.get(name):
             raise unsupported(f"The parameter {name} is not supported.")
     kind = request.get("InterfaceType") or "interface"
