@@ -99,6 +99,17 @@ def test_actions_without_output_say_return_true() -> None:
     assert b"<return>false</return>" in xml("AuthorizeSecurityGroupIngress", {"Return": False})
 
 
+def test_some_actions_say_return_beside_what_they_made() -> None:
+    for action, result in (
+        ("AssociateAddress", {"AssociationId": "eipassoc-1"}),
+        ("AssociateAddress", {}),  # in EC2-Classic
+        ("AssignPrivateIpAddresses", {"NetworkInterfaceId": "eni-1"}),
+        ("CreateSecurityGroup", {"GroupId": "sg-1"}),
+    ):
+        assert b"<return>true</return></" in xml(action, result)
+        assert read_back(action, xml(action, result)) == result
+
+
 def test_none_is_left_out_and_empty_lists_are_empty_elements() -> None:
     document = xml(
         "DescribeVpcs",

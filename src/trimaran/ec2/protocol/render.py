@@ -29,6 +29,8 @@ Writer = Callable[[Any, Append], None]
 # and the carriage return, which parsers would turn into a newline.
 _SPECIAL = re.compile("[&<>\r\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 _NAMED = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"}
+# Say ``return`` beside what the model knows of their answers (spec ec2.md 3.1, 3.9, 3.11).
+_ALSO_TRUE = frozenset({"AssignPrivateIpAddresses", "AssociateAddress", "CreateSecurityGroup"})
 _ATTRIBUTE = re.compile("[&<>\"'\r\n\t\x00-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
@@ -45,7 +47,8 @@ def render(
 
     Returns:
         ASCII bytes.  Actions that answer with a plain "done" (no output shape,
-        or one with ``Return`` that the result leaves out) say ``<return>true``.
+        or one with ``Return`` that the result leaves out) say ``<return>true``,
+        and some that tell more as well.
     """
     out: list[str] = [
         f'<{operation.name}Response xmlns="http://ec2.amazonaws.com/doc/{_attribute(version)}/">'
@@ -57,7 +60,8 @@ def render(
         out.append("<return>true</return>")
     else:
         writer(shape)(result, out.append)
-        if "Return" in shape.members and result.get("Return") is None:
+        done = "Return" in shape.members or operation.name in _ALSO_TRUE
+        if done and result.get("Return") is None:
             out.append("<return>true</return>")
     out.append(f"</{operation.name}Response>")
     return "".join(out).encode("ascii", "xmlcharrefreplace")
