@@ -134,6 +134,8 @@ def test_a_dry_run_makes_nothing(openstack: Groups, me: Caller, vpcs: None) -> N
     ("request_", "code"),
     [
         ({"GroupName": "default"}, "InvalidParameterValue"),
+        ({"GroupName": "sg-0000beef"}, "InvalidParameterValue"),
+        ({"GroupName": VPC}, "InvalidParameterValue"),
         ({"GroupName": 'name%"'}, "ValidationError"),
         ({"Description": "ü"}, "ValidationError"),
         ({"GroupName": "  "}, "ValidationError"),

@@ -82,6 +82,9 @@ def _check_texts(name: str, description: str, *, in_vpc: bool) -> None:
         if in_vpc:
             raise invalid_value("groupName", name, "Cannot use reserved security group name.")
         raise EC2Error("InvalidGroup.Reserved", f"The security group '{name}' is reserved")
+    if ids.is_id(name, [PREFIX, "vpc"]):
+        # In Neutron such a name means a group in the making, or a VPC's default group.
+        raise invalid_value("groupName", name, "Group names may not look like sg-... or vpc-...")
 
 
 def _check_free(
