@@ -2,7 +2,8 @@
 
 The order of the stages, outermost first: the deck's (see ``web.app``), then
 CORS, because a browser asks for permission without credentials, then the
-rewriting of redirects, then the token stage.
+rewriting of redirects, then the limit of the time, then the token stage, which
+asks Keystone already.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from trimaran.console.routers import (
     sso,
     switch,
 )
+from trimaran.console.time_stage import TimeStage
 from trimaran.console.token_stage import TokenStage
 
 LOG = logging.getLogger(__name__)
@@ -77,7 +79,11 @@ def build(options: Settings) -> FastAPI:
 
 
 def _stages(settings: Settings, built: parts.Parts) -> list[Middleware]:
-    stages = [Middleware(RelativeRedirectStage), Middleware(TokenStage, parts=built)]
+    stages = [
+        Middleware(RelativeRedirectStage),
+        Middleware(TimeStage),
+        Middleware(TokenStage, parts=built),
+    ]
     origins = settings.default.cors_allow_origins
     if origins:
         cors = Middleware(

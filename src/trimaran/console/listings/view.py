@@ -25,15 +25,11 @@ from trimaran.errors import (
     Unauthenticated,
     Unavailable,
 )
-from trimaran.identity import budget
 
 # Services keep sizes of pages in 32 or 64 bits and fail beyond (second section 10, row 3).
 LARGEST_PAGE = 2**31 - 1
 # As the front end's; the fields of the answers are those of these versions.
 VOLUME_VERSION = "3.59"
-# Seconds for all calls of a listing: less than the minute after which nginx gives up,
-# so that the page says which service it was.
-PATIENCE = 50.0
 
 
 class View:
@@ -94,15 +90,13 @@ def refusals(marker: str | None = None) -> Iterator[None]:
     """Turns what a service said about the listing itself into the wire's errors.
 
     A mistake of the caller is 400 from whichever service it comes; upstream
-    has 500 for some (second section 10, rows 2 and 3; F53).  A service that is
-    slow may take no longer than ``PATIENCE`` out of the whole.
+    has 500 for some (second section 10, rows 2 and 3; F53).
 
     Args:
         marker: as asked; with one, "not found" is about it.
     """
     try:
-        with budget.within(PATIENCE):
-            yield
+        yield
     except TrimaranError as error:
         raise _refusal(error, marker) from error
 
