@@ -19,8 +19,8 @@ from keystoneauth1.access import AccessInfo
 from keystoneauth1.identity.base import BaseIdentityPlugin
 from keystoneauth1.plugin import BaseAuthPlugin
 
+from trimaran.identity import budget, remote
 from trimaran.identity import catalog as catalogs
-from trimaran.identity import remote
 from trimaran.identity.token import Token
 
 LOG = logging.getLogger(__name__)
@@ -117,7 +117,9 @@ class ServiceAuth(BaseAuthPlugin):
             if self._failed_at is not None and time.monotonic() - self._failed_at < BACKOFF:
                 return self._old_one(remote.unreachable("identity", self._reason))
             try:
-                access = self._inner.get_access(session)
+                # A request that has no time left must not fail this for all others.
+                with budget.apart():
+                    access = self._inner.get_access(session)
             except (ks_exceptions.ClientException, KeyError, TypeError, ValueError) as failure:
                 self._failed_at = time.monotonic()
                 self._reason = self._explain(failure)

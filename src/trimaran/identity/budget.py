@@ -33,6 +33,16 @@ def within(seconds: float) -> Iterator[None]:
         _deadline.reset(mark)
 
 
+@contextmanager
+def apart() -> Iterator[None]:
+    """Gives the calls of the block their full time-outs: what they bring is for others too."""
+    mark = _deadline.set(math.inf)
+    try:
+        yield
+    finally:
+        _deadline.reset(mark)
+
+
 def cut(timeouts: tuple[float, float]) -> tuple[float, float]:
     """Returns the time-outs of a call that begins now, none beyond the block's end."""
     left = max(_deadline.get() - time.monotonic(), _LEAST)

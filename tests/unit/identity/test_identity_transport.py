@@ -71,6 +71,18 @@ def test_a_blocks_budget_cuts_the_time_outs_of_its_calls(requests_mock: mocking.
     assert timeouts() == (5.0, 9.0)
 
 
+def test_our_own_token_is_not_cut_short_by_one_requests_budget(
+    keystone: Keystone, requests_mock: mocking.Mocker
+) -> None:
+    requests_mock.get(NOVA, text="{}")
+    ours = identity(own=defaults(connect_timeout=5.0, read_timeout=9.0))
+    with budget.within(0.0):
+        ours.service_session.get(NOVA)
+    authentication, call = requests_mock.request_history
+    assert authentication.timeout == (5.0, 9.0)
+    assert call.timeout == (0.001, 0.001)
+
+
 @pytest.mark.parametrize("verify", [True, False, "/etc/ssl/cloud.pem"])
 @pytest.mark.parametrize("cert", [None, "/c.pem", ("/c.pem", "/k.pem")])
 def test_tls_options_on_authentication_and_on_calls(
