@@ -149,6 +149,25 @@ def test_what_a_vpc_cannot_have_is_refused(
     assert _vpc(me, **harmless)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "found"),
+    [
+        ("availabilityZoneId", "nova", True),
+        ("private-dns-name-options-on-launch.hostname-type", "ip-name", True),
+        ("private-dns-name-options-on-launch.enable-resource-name-dns-a-record", "false", True),
+        ("private-dns-name-options-on-launch.enable-resource-name-dns-aaaa-record", "true", False),
+        ("customer-owned-ipv4-pool", "*", False),
+        ("enable-lni-at-device-index", "1", False),
+    ],
+)
+def test_every_filter_of_subnets_that_aws_has(
+    openstack: Neutron, me: Caller, name: str, value: str, found: bool
+) -> None:
+    subnet = _subnet(me, _vpc(me))
+    shown = me(describe_subnets, Filters=[{"Name": name, "Values": [value]}])["Subnets"]
+    assert [row["SubnetId"] for row in shown] == ([subnet] if found else [])
+
+
 def test_there_are_no_more_ranges_than_the_first(openstack: Neutron, me: Caller) -> None:
     vpc = _vpc(me)
     more = {"VpcId": vpc, "CidrBlock": "10.1.0.0/16"}
@@ -195,6 +214,8 @@ def test_pages_and_filters(openstack: Neutron, me: Caller) -> None:
         wanted = [{"Name": name, "Values": ["10.3.*"]}]
         [row] = me(describe_vpcs, Filters=wanted)["Vpcs"]
         assert row["CidrBlock"] == "10.3.0.0/16"
+    pool = [{"Name": "ipv6-cidr-block-association.ipv6-pool", "Values": ["*"]}]
+    assert me(describe_vpcs, Filters=pool)["Vpcs"] == []
     for name in ("isDefault", "is-default"):
         assert me(describe_vpcs, Filters=[{"Name": name, "Values": ["true"]}])["Vpcs"] == []
 

@@ -490,6 +490,25 @@ def test_secondary_addresses(openstack: Ports, me: Caller, place: Place) -> None
         assert openstack.addresses(interface) == before
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "found"),
+    [
+        ("availability-zone-id", "nova", True),
+        ("operator.managed", "false", True),
+        ("operator.managed", "true", False),
+        ("operator.principal", "*", False),
+        ("ipv6-addresses.ipv6-address", "*", False),
+    ],
+)
+def test_every_filter_of_interfaces_that_aws_has(
+    openstack: Ports, me: Caller, place: Place, name: str, value: str, found: bool
+) -> None:
+    interface = _make(me, place)["NetworkInterfaceId"]
+    wanted = [{"Name": name, "Values": [value]}]
+    shown = me(describe_network_interfaces, Filters=wanted)["NetworkInterfaces"]
+    assert [row["NetworkInterfaceId"] for row in shown] == ([interface] if found else [])
+
+
 @pytest.mark.parametrize("action", [assign_ipv6_addresses, unassign_ipv6_addresses])
 def test_interfaces_have_no_ipv6(openstack: Ports, me: Caller, place: Place, action: Any) -> None:
     interface = _make(me, place)["NetworkInterfaceId"]

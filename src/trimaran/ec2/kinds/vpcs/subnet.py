@@ -28,17 +28,22 @@ from trimaran.errors import Conflict, TrimaranError
 
 Request = Mapping[str, Any]
 
+_NAMES = "PrivateDnsNameOptionsOnLaunch"
+_NAMES_FILTER = "private-dns-name-options-on-launch"
 FILTERS: filters.Table = {
     "availability-zone": "AvailabilityZone",
     "availability-zone-id": "AvailabilityZoneId",
     "availabilityZone": "AvailabilityZone",
+    "availabilityZoneId": "AvailabilityZoneId",
     "available-ip-address-count": "AvailableIpAddressCount",
     "cidr": "CidrBlock",
     "cidr-block": "CidrBlock",
     "cidrBlock": "CidrBlock",
+    "customer-owned-ipv4-pool": "CustomerOwnedIpv4Pool",
     "default-for-az": "DefaultForAz",
     "defaultForAz": "DefaultForAz",
     "enable-dns64": "EnableDns64",
+    "enable-lni-at-device-index": "EnableLniAtDeviceIndex",
     "ipv6-cidr-block-association.association-id": "Ipv6CidrBlockAssociationSet.AssociationId",
     "ipv6-cidr-block-association.ipv6-cidr-block": "Ipv6CidrBlockAssociationSet.Ipv6CidrBlock",
     "ipv6-cidr-block-association.state": "Ipv6CidrBlockAssociationSet.Ipv6CidrBlockState.State",
@@ -47,6 +52,11 @@ FILTERS: filters.Table = {
     "map-public-ip-on-launch": "MapPublicIpOnLaunch",
     "outpost-arn": "OutpostArn",
     "owner-id": "OwnerId",
+    f"{_NAMES_FILTER}.enable-resource-name-dns-a-record": f"{_NAMES}.EnableResourceNameDnsARecord",
+    f"{_NAMES_FILTER}.enable-resource-name-dns-aaaa-record": (
+        f"{_NAMES}.EnableResourceNameDnsAAAARecord"
+    ),
+    f"{_NAMES_FILTER}.hostname-type": f"{_NAMES}.HostnameType",
     "state": "State",
     "subnet-arn": "SubnetArn",
     "subnet-id": "SubnetId",

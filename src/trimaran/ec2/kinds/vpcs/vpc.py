@@ -44,6 +44,7 @@ FILTERS: filters.Table = {
     "instance-tenancy": "InstanceTenancy",
     "ipv6-cidr-block-association.association-id": "Ipv6CidrBlockAssociationSet.AssociationId",
     "ipv6-cidr-block-association.ipv6-cidr-block": "Ipv6CidrBlockAssociationSet.Ipv6CidrBlock",
+    "ipv6-cidr-block-association.ipv6-pool": "Ipv6CidrBlockAssociationSet.Ipv6Pool",
     "ipv6-cidr-block-association.state": "Ipv6CidrBlockAssociationSet.Ipv6CidrBlockState.State",
     "is-default": "IsDefault",
     "isDefault": "IsDefault",
