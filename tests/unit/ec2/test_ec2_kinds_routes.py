@@ -419,6 +419,27 @@ def test_routes_of_a_vpn_gateway_come_by_propagation(
     assert "192.168.9.0/24" not in openstack.routes(subnet)
 
 
+@pytest.mark.parametrize("openstack", [Vpn], indirect=True)
+def test_a_propagated_route_is_of_the_gateway_that_is_attached(
+    openstack: Neutron, me: Caller, vpc: str
+) -> None:
+    table = _main(me, vpc)
+    for number in ("1", "2"):
+        gateway, tunnel = f"vgw-0000000{number}", f"vpn-0000000{number}"
+        _add(me, NewItem("vgw", None, MINE, vpc_id=vpc, id=gateway))
+        connection = {"vpn_gateway_id": gateway, "cidrs": [f"192.168.{number}.0/24"]}
+        _add(me, NewItem("vpn", None, MINE, connection, id=tunnel))
+        me(enable_vgw_route_propagation, RouteTableId=table, GatewayId=gateway)
+        if number == "1":
+            me.db.write(lambda s: queries.update_item(s, MINE, "vgw-00000001", vpc_id=None))
+    [shown] = me(describe_route_tables, RouteTableIds=[table])["RouteTables"]
+    [route] = [row for row in shown["Routes"] if row["Origin"] == "EnableVgwRoutePropagation"]
+    assert (route["GatewayId"], route["DestinationCidrBlock"]) == ("vgw-00000002", "192.168.2.0/24")
+    me.db.write(lambda s: queries.update_item(s, MINE, "vgw-00000002", vpc_id=None))
+    [shown] = me(describe_route_tables, RouteTableIds=[table])["RouteTables"]
+    assert [row["GatewayId"] for row in shown["Routes"]] == ["local"]
+
+
 def test_what_neutron_refuses_is_taken_back(
     openstack: Neutron, me: Caller, vpc: str, subnet: str, igw: str
 ) -> None:

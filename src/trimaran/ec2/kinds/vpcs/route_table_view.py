@@ -88,15 +88,17 @@ class Viewer:
     def _routes(self, table: Item, stopped: Collection[str]) -> list[dict[str, Any]]:
         shown = [self._route(table, row, stopped) for row in table.data.get(ROUTES) or ()]
         told = {row["DestinationCidrBlock"] for row in shown}
-        if not table.data.get(PROPAGATING):
+        # A table keeps gateways that were detached meanwhile; a VPC has one at most.
+        propagating = table.data.get(PROPAGATING) or ()
+        active = [each for each in propagating if self._gateways.get(each) == table.vpc_id]
+        if not active:
             return shown
         topology = topology_of(self._items, table.vpc_id or "")
         ranges = topology.tables[table.id][1] if topology else []
-        gateway = table.data[PROPAGATING][0]
         return shown + [
             {
                 "DestinationCidrBlock": cidr,
-                "GatewayId": gateway,
+                "GatewayId": active[0],
                 "Origin": "EnableVgwRoutePropagation",
                 "State": "active",
             }
