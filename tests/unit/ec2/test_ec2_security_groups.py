@@ -522,6 +522,17 @@ def test_what_is_in_use_stays(openstack: Groups, me: Caller, vpcs: None) -> None
     me(delete_security_group, GroupId=group_id)
 
 
+def test_the_default_group_of_a_vanished_vpc_can_be_deleted(
+    openstack: Groups, me: Caller, vpcs: None
+) -> None:
+    assert code_of(me, delete_security_group, GroupId=DEFAULT) == "CannotDelete"
+    me.db.write(lambda s: queries.delete_items(s, MINE, [VPC]))
+    assert DEFAULT in [row["GroupId"] for row in shown(me)]
+    me(delete_security_group, GroupId=DEFAULT)
+    assert DEFAULT not in [row["GroupId"] for row in shown(me)]
+    assert VPC not in [group["name"] for group in openstack.groups]
+
+
 def test_what_cannot_be_deleted(openstack: Groups, me: Caller, them: Caller, vpcs: None) -> None:
     assert code_of(me, delete_security_group, GroupId=DEFAULT) == "CannotDelete"
     assert code_of(me, delete_security_group) == "MissingParameter"

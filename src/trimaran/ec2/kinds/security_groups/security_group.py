@@ -6,6 +6,8 @@ import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from trimaran.db.queries import ec2 as queries
+from trimaran.db.queries.ec2 import Item
 from trimaran.ec2.context import Context
 from trimaran.ec2.kinds.security_groups.security_group_default import is_default_group
 from trimaran.ec2.kinds.security_groups.security_group_lookup import all_groups, one_group, select
@@ -87,7 +89,7 @@ def delete_security_group(ctx: Context, request: Request) -> dict[str, Any]:
     found = one_group(ctx, request.get("GroupId"), request.get("GroupName"))
     [pair] = found.pairs
     item = pair.item
-    if is_default_group(item):
+    if is_default_group(item) and _vpc_exists(ctx, item):
         raise EC2Error("CannotDelete", f"the specified group: '{item.id}' is a default VPC group")
     # Neutron would drop such rules without a word.
     named_by = ctx.user.network.security_group_rules(
@@ -99,6 +101,12 @@ def delete_security_group(ctx: Context, request: Request) -> dict[str, Any]:
     _delete(pair, ctx.user.network.delete_security_group)
     forget_group(ctx, found.kind, pair)
     return {"Return": True, "GroupId": item.id}
+
+
+def _vpc_exists(ctx: Context, item: Item) -> bool:
+    """Whether a group's VPC is there; the group of one that vanished in Neutron outlives it."""
+    wanted = [item.vpc_id] if item.vpc_id else []
+    return bool(ctx.db.read(lambda s: queries.items_by_ids(s, ctx.project_id, wanted)))
 
 
 def _delete(pair: Pair, delete: Callable[[str], None]) -> None:
