@@ -24,6 +24,8 @@ from tests.support.servers import AMQP_URL, MYSQL_URL, POSTGRESQL_URL, STATE
 HERE = Path(__file__).parent
 
 
+# First, so that xdist reads the groups that are made here.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests by the servers that they ask for.
 
