@@ -291,6 +291,14 @@ def test_an_address_leads_to_the_one_interface_of_an_instance(
             "InvalidParameterCombination",
         ),
         (describe_addresses, {"PublicIps": ["192.0.2.1"]}, "InvalidAllocationID.NotFound"),
+        (describe_addresses, {"PublicIps": ["192.0.2"]}, "InvalidParameterValue"),
+        (release_address, {"PublicIp": "mine"}, "InvalidParameterValue"),
+        (disassociate_address, {"PublicIp": "192.0.2.256"}, "InvalidParameterValue"),
+        (
+            associate_address,
+            {"PublicIp": "::1", "NetworkInterfaceId": "{interface}"},
+            "InvalidParameterValue",
+        ),
         (
             describe_addresses,
             {"Filters": [{"Name": "fake", "Values": ["x"]}]},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Mapping
 from typing import Any
 
@@ -42,7 +43,7 @@ def describe_addresses(ctx: Context, request: Request) -> dict[str, Any]:
     """The project's elastic IPs, and with EC2-Classic its other floating IPs."""
     matches = filters.compile_filters(request.get("Filters"), FILTERS)
     wanted = ids.check_ids(request.get("AllocationIds"), "allocationId", PREFIX)
-    public = list(dict.fromkeys(request.get("PublicIps") or ()))
+    public = list(dict.fromkeys(_checked(each) for each in request.get("PublicIps") or ()))
     # Addresses are asked for by their numbers too: only the whole listing has them all.
     view = reconcile(ctx, Addresses(), wanted if wanted and not public else None)
     rows = [shown_address(view, pair) for pair in view.pairs if pair.found is not None]
@@ -130,12 +131,25 @@ def one_address(ctx: Context, allocation_id: str) -> tuple[View, Pair]:
 
 
 def address_of(ctx: Context, public_ip: str) -> tuple[View, Pair] | None:
-    """The elastic IP of a public address; None when the project has none such."""
+    """The elastic IP of a public address; None when the project has none such.
+
+    Raises:
+        EC2Error: ``InvalidParameterValue`` for what is no address.
+    """
+    _checked(public_ip)
     view = reconcile(ctx, Addresses())
     for pair in view.pairs:
         if pair.body.get("floating_ip_address") == public_ip:
             return view, pair
     return None
+
+
+def _checked(public_ip: str) -> str:
+    try:
+        ipaddress.IPv4Address(public_ip)
+    except ValueError:
+        raise invalid_value("PublicIp", public_ip, "Not a valid IP address.") from None
+    return public_ip
 
 
 def not_owned(public_ip: str) -> EC2Error:
