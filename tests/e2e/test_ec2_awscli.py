@@ -123,7 +123,7 @@ def test_the_life_of_an_instance(aws: Aws) -> None:
 def test_errors_are_readable(aws: Aws) -> None:
     unknown = aws("ec2", "describe-instances", "--instance-ids", "i-00000001", fails=True)
     assert "InvalidInstanceID.NotFound" in unknown
-    absent = aws("ec2", "describe-nat-gateways", fails=True)
+    absent = aws("ec2", "describe-id-format", fails=True)
     assert "(InvalidAction)" in absent
     assert "is not valid for this web service" in absent
 

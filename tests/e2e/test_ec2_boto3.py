@@ -186,7 +186,7 @@ def test_mistakes_have_their_codes(ec2: Any) -> None:
     )
     tag = {"Resources": ["i-00000001"], "Tags": [{"Key": "aws:x", "Value": "y"}]}
     assert refused(ec2.create_tags, **tag)[0] == bad
-    assert refused(ec2.describe_nat_gateways)[0] == "InvalidAction"
+    assert refused(ec2.describe_id_format)[0] == "InvalidAction"
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
