@@ -12,11 +12,14 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_socket
 import sqlalchemy
+from xdist.scheduler import LoadScopeScheduling
 
 from tests.support.cloud import CloudEnv
 from tests.support.servers import AMQP_URL, MYSQL_URL, POSTGRESQL_URL, STATE
@@ -24,25 +27,55 @@ from tests.support.servers import AMQP_URL, MYSQL_URL, POSTGRESQL_URL, STATE
 HERE = Path(__file__).parent
 
 
-# First, so that xdist reads the groups that are made here.
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by the servers that they ask for.
+#: what `make test` runs against real parts; the rest of functional and e2e is `slow`
+QUICK = (
+    "functional/cloud",
+    "functional/console",
+    "functional/db",
+    "functional/ec2/test_ec2_reconcile_concurrency",
+    "functional/ec2/test_ec2_wire_s3",
+    "functional/identity",
+    "functional/magnum/test_magnum_api_databases",
+    "functional/policy",
+    "functional/web",
+    "functional/work",
+    "e2e/test_demo",
+)
 
-    With ``--dist=loadgroup`` those that work in the cloud run one after another
-    in one process, since they share its quotas; the others run beside them.
-    """
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests by the servers that they ask for, and the slow ones by their place."""
     for item in items:
+        place = item.path.relative_to(HERE).as_posix()
+        if not place.startswith(("unit/", *QUICK)):
+            item.add_marker("slow")
         callspec = getattr(item, "callspec", None)
         if callspec and "db_url" in getattr(item, "fixturenames", ()):
             kind = callspec.params.get("db_url")
             if kind in ("mariadb", "postgresql"):
                 item.add_marker(kind)
-        lane = str(item.path)
         if "cloud_env" in getattr(item, "fixturenames", ()):
             item.add_marker("cloud")
-            lane = "cloud"
-        item.add_marker(pytest.mark.xdist_group(lane))
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
+    """Files run side by side, but for those that work in the cloud.
+
+    These run one after another, since they share its quotas and its catalog.
+    """
+    return Lanes(config, log)
+
+
+class Lanes(LoadScopeScheduling):
+    """What must not run at the same time goes to one process."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return _lane(nodeid.partition("::")[0])
+
+
+@cache
+def _lane(file: str) -> str:
+    return "cloud" if "CloudEnv" in (HERE.parent / file).read_text() else file
 
 
 @pytest.fixture(autouse=True)
