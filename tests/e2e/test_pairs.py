@@ -110,7 +110,7 @@ def _start(on: contextlib.ExitStack, home: Path, cloud: CloudEnv, url: str) -> D
                         "disable_ec2_classic": False,
                     }
                     conf = ec2_support.write_conf(folder, cloud, url, state_path=str(home), **more)
-                begun.append((command, pool.submit(_enter, command, conf, port)))
+                begun.append((command, pool.submit(_enter, command, conf, port, home)))
         for command, future in begun:
             daemon, stack = future.result()
             on.enter_context(stack)
@@ -136,9 +136,11 @@ def _start(on: contextlib.ExitStack, home: Path, cloud: CloudEnv, url: str) -> D
     )
 
 
-def _enter(command: str, conf: Path, port: int) -> tuple[Daemon, contextlib.ExitStack]:
+def _enter(command: str, conf: Path, port: int, home: Path) -> tuple[Daemon, contextlib.ExitStack]:
     stack = contextlib.ExitStack()
-    return stack.enter_context(running(command, conf, port)), stack
+    # Magnum's API and conductors load the same drivers.
+    driver = {"MAGNUM_SANDBOX_DIR": str(home / "driver")}
+    return stack.enter_context(running(command, conf, port, **driver)), stack
 
 
 @contextlib.contextmanager
@@ -187,13 +189,10 @@ def test_an_instance_has_one_id_everywhere(pairs: Deployment) -> None:
     two.get_waiter("instance_running").wait(
         InstanceIds=[identifier], WaiterConfig={"Delay": 1, "MaxAttempts": 60}
     )
-    servers = pairs.cloud.call(DEMO, "compute", "GET", "/servers/detail")["servers"]
-    address = launched["PrivateIpAddress"]
-    server = next(
-        row["id"]
-        for row in servers
-        if address in [each["addr"] for port in row["addresses"].values() for each in port]
-    )
+    [shown] = two.describe_instances(InstanceIds=[identifier])["Reservations"][0]["Instances"]
+    address = shown["PrivateIpAddress"]
+    servers = pairs.cloud.call(DEMO, "compute", "GET", f"/servers?name=^{identifier}$")["servers"]
+    server = servers[0]["id"]
     headers = {
         "X-Instance-ID": server,
         "X-Tenant-ID": str(pairs.cloud.session(DEMO).get_project_id()),
@@ -239,9 +238,11 @@ def test_a_killed_process_of_each_leaves_a_service(pairs: Deployment) -> None:
                 "external_network_id": "public",
                 "labels": {"sandbox_sleep": "create:3"},
             },
-        ).json()
+        )
+        assert template.status_code == 201, template.text
+        template_id = template.json()["uuid"]
         made = first.call(
-            "POST", "/clusters", json={"cluster_template_id": template["uuid"], "name": "pairs"}
+            "POST", "/clusters", json={"cluster_template_id": template_id, "name": "pairs"}
         )
         assert made.status_code == 202, made.text
         cluster = made.json()["uuid"]
@@ -266,5 +267,5 @@ def test_a_killed_process_of_each_leaves_a_service(pairs: Deployment) -> None:
         assert second.call("DELETE", f"/clusters/{cluster}").status_code == 204
         second.wait_for(cluster, "gone")
         headers = {"X-Auth-Token": pairs.cloud.session(DEMO).get_token(), **LATEST}
-        url = f"{second.url}/clustertemplates/{template['uuid']}"
+        url = f"{second.url}/clustertemplates/{template_id}"
         assert requests.delete(url, headers=headers, timeout=60).status_code == 204
