@@ -30,6 +30,7 @@ from trimaran.db.queries.ec2 import Item, NewItem
 from trimaran.ec2 import ids
 from trimaran.ec2.context import Context
 from trimaran.ec2.reconcile_kind import Fate, Found, Kind, Pair, Reference, Selection, View
+from trimaran.ec2.tags_shown import tags_by_item
 
 
 def reconcile(
@@ -113,9 +114,7 @@ class _Run:
             return items, tag_queries.tags_by_items(session, ctx.project_id, chosen)
 
         items, tags = ctx.db.read(read)
-        for tag in tags:
-            shown = self.seen.tags.setdefault(tag.item_id, [])
-            shown.append({"Key": tag.key, "Value": tag.value})
+        self.seen.tags = tags_by_item(tags)
         self.live = [item for item in items if item.dead_for is None]
         self.dead = [item for item in items if item.dead_for is not None]
         self._require({item.id for item in items if not kind.hidden(item)})

@@ -81,7 +81,7 @@ def _meta_data(facts: Facts) -> dict[str, Any]:
     zone = (shown.get("Placement") or {}).get("AvailabilityZone") or ""
     made: dict[str, Any] = {
         "ami-launch-index": str(shown.get("AmiLaunchIndex", 0)),
-        "ami-manifest-path": "FIXME",
+        "ami-manifest-path": "FIXME",  # the very value that ec2-api tells (spec ec2.md 6)
         "ancestor-ami-ids": "",
         "block-device-mapping": _devices(shown),
         "hostname": shown.get("PrivateDnsName") or "",

@@ -24,6 +24,7 @@ from trimaran.ec2.kinds.instances import key_pair_material as material
 from trimaran.ec2.kinds.tag_rules import tag_specifications
 from trimaran.ec2.protocol import filters
 from trimaran.ec2.protocol.errors import EC2Error, invalid_value, missing, not_found, unsupported
+from trimaran.ec2.tags_shown import tags_by_item
 from trimaran.errors import BadRequest, Conflict, NotFound
 
 Request = Mapping[str, Any]
@@ -207,10 +208,9 @@ def _one(ctx: Context, name: str) -> Callable[[], dict[str, Any] | None]:
 
 
 def _tags_of(ctx: Context, item_ids: Sequence[str]) -> dict[str, list[dict[str, str]]]:
-    found: dict[str, list[dict[str, str]]] = {}
-    for tag in ctx.db.read(lambda s: tag_queries.tags_by_items(s, ctx.project_id, item_ids)):
-        found.setdefault(tag.item_id, []).append({"Key": tag.key, "Value": tag.value})
-    return found
+    return tags_by_item(
+        ctx.db.read(lambda s: tag_queries.tags_by_items(s, ctx.project_id, item_ids))
+    )
 
 
 def _shown(

@@ -24,6 +24,7 @@ from trimaran.ec2.kinds.security_groups.security_group_kind import (
     rules_of,
 )
 from trimaran.ec2.reconcile_kind import Pair
+from trimaran.ec2.tags_shown import tags_by_item
 
 DESCRIPTION = "description"
 FROM_PORT = "from_port"
@@ -84,10 +85,9 @@ def forget_vanished(
 
 def tags_of_rules(ctx: Context) -> dict[str, list[dict[str, str]]]:
     """The tags of the project's rules by rule id."""
-    found: dict[str, list[dict[str, str]]] = {}
-    for tag in ctx.db.read(lambda s: tag_queries.tags_of(s, ctx.project_id, [RULE_PREFIX])):
-        found.setdefault(tag.item_id, []).append({"Key": tag.key, "Value": tag.value})
-    return found
+    return tags_by_item(
+        ctx.db.read(lambda s: tag_queries.tags_of(s, ctx.project_id, [RULE_PREFIX]))
+    )
 
 
 def rule_ids_of(rows: Collection[Mapping[str, Any]], notes: Mapping[str, Item]) -> list[str]:

@@ -20,7 +20,7 @@ from trimaran.ec2 import ids, journal
 from trimaran.ec2.context import Context
 from trimaran.ec2.kinds.security_groups.security_group_authorize import refuse_classic_egress
 from trimaran.ec2.kinds.security_groups.security_group_kind import RULE_PREFIX, Known, rules_of
-from trimaran.ec2.kinds.security_groups.security_group_lookup import one_group
+from trimaran.ec2.kinds.security_groups.security_group_lookup import Groups, one_group
 from trimaran.ec2.kinds.security_groups.security_group_permission import GROUP, Rule
 from trimaran.ec2.kinds.security_groups.security_group_request import asked_rules
 from trimaran.ec2.kinds.security_groups.security_group_view import Peers, permissions, shown_rule
@@ -41,14 +41,23 @@ def revoke_security_group_egress(ctx: Context, request: Request) -> dict[str, An
     return _revoke(ctx, request, egress=True)
 
 
-def _revoke(ctx: Context, request: Request, *, egress: bool) -> dict[str, Any]:
+def rules_of_one(ctx: Context, request: Request, *, egress: bool) -> tuple[Groups, list[Known]]:
+    """The group that a request names, and its rules in one direction.
+
+    Raises:
+        EC2Error: that of `one_group` or `refuse_classic_egress`.
+    """
     found = one_group(ctx, request.get("GroupId"), request.get("GroupName"))
     [pair] = found.pairs
     if egress:
         refuse_classic_egress(pair)
-    there = [
-        known for known in rules_of(pair.body, found.kind.notes) if known.rule.egress == egress
-    ]
+    rules = rules_of(pair.body, found.kind.notes)
+    return found, [known for known in rules if known.rule.egress == egress]
+
+
+def _revoke(ctx: Context, request: Request, *, egress: bool) -> dict[str, Any]:
+    found, there = rules_of_one(ctx, request, egress=egress)
+    [pair] = found.pairs
     unknown: list[Rule] = []
     asked: list[Rule] = []
     if request.get("SecurityGroupRuleIds"):

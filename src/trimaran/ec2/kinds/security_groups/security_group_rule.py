@@ -14,15 +14,15 @@ from sqlalchemy.orm import Session
 from trimaran.ec2 import ids
 from trimaran.ec2.context import Context
 from trimaran.ec2.kinds.security_groups import security_group_notes as notes
-from trimaran.ec2.kinds.security_groups.security_group_authorize import refuse_classic_egress
 from trimaran.ec2.kinds.security_groups.security_group_kind import RULE_PREFIX, Known, rules_of
-from trimaran.ec2.kinds.security_groups.security_group_lookup import all_groups, one_group
+from trimaran.ec2.kinds.security_groups.security_group_lookup import all_groups
 from trimaran.ec2.kinds.security_groups.security_group_permission import check_text
 from trimaran.ec2.kinds.security_groups.security_group_request import asked_rules
 from trimaran.ec2.kinds.security_groups.security_group_revoke import (
     matching,
     no_such_rule,
     rules_by_id,
+    rules_of_one,
 )
 from trimaran.ec2.kinds.security_groups.security_group_view import Peers, shown_rule
 from trimaran.ec2.protocol import filters, paging
@@ -83,13 +83,8 @@ def update_security_group_rule_descriptions_egress(
 
 
 def _update_descriptions(ctx: Context, request: Request, *, egress: bool) -> dict[str, Any]:
-    found = one_group(ctx, request.get("GroupId"), request.get("GroupName"))
+    found, there = rules_of_one(ctx, request, egress=egress)
     [pair] = found.pairs
-    if egress:
-        refuse_classic_egress(pair)
-    there = [
-        known for known in rules_of(pair.body, found.kind.notes) if known.rule.egress == egress
-    ]
     by_id = request.get("SecurityGroupRuleDescriptions") or ()
     if by_id and request.get("IpPermissions"):
         raise invalid_combination("SecurityGroupRuleDescription cannot be used with IpPermissions")

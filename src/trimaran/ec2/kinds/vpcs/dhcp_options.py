@@ -17,9 +17,17 @@ from trimaran.ec2.kinds.item_store import shown_tags, store_item
 from trimaran.ec2.kinds.tag_rules import tag_specifications
 from trimaran.ec2.kinds.vpcs import topology
 from trimaran.ec2.kinds.vpcs.dhcp_options_ports import CONFIGURATION, NAMES, PROVIDED, sync_ports
-from trimaran.ec2.kinds.vpcs.vpc_kind import DHCP_OPTIONS, in_use, locked_vpc, one_vpc, usable
+from trimaran.ec2.kinds.vpcs.vpc_kind import (
+    DHCP_OPTIONS,
+    in_use,
+    locked_vpc,
+    named_item,
+    one_vpc,
+    usable,
+)
 from trimaran.ec2.protocol import filters, paging
 from trimaran.ec2.protocol.errors import EC2Error, invalid_value, missing
+from trimaran.ec2.tags_shown import tags_by_item
 
 Request = Mapping[str, Any]
 
@@ -68,9 +76,7 @@ def describe_dhcp_options(ctx: Context, request: Request) -> dict[str, Any]:
     by_id = {item.id: item for item in items}
     if absent := set(wanted) - set(by_id):
         raise ids.missing_ids(absent)
-    tags: dict[str, list[dict[str, str]]] = {}
-    for tag in rows:
-        tags.setdefault(tag.item_id, []).append({"Key": tag.key, "Value": tag.value})
+    tags = tags_by_item(rows)
     made = [_shown(ctx, by_id[each], tags.get(each)) for each in wanted or by_id]
     shown, token = page.slice(matches.apply(made), key=lambda row: row["DhcpOptionsId"])
     return {"DhcpOptions": shown, "NextToken": token}
@@ -129,11 +135,7 @@ def associate_dhcp_options(ctx: Context, request: Request) -> dict[str, Any]:
 
 
 def _one(ctx: Context, options_id: str | None) -> Item:
-    if not options_id:
-        raise missing("DhcpOptionsId")
-    ids.check_id(options_id, "dhcpOptionsId", PREFIX)
-    items = ctx.db.read(lambda s: queries.items_by_ids(s, ctx.project_id, [options_id]))
-    return usable(items, options_id)
+    return named_item(ctx, options_id, "DhcpOptionsId", PREFIX)
 
 
 def _configuration(rows: Sequence[Mapping[str, Any]] | None) -> dict[str, list[str]]:

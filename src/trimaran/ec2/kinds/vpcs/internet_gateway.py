@@ -19,6 +19,7 @@ from trimaran.ec2.kinds.vpcs.default_vpc import ensure_default_vpc
 from trimaran.ec2.kinds.vpcs.vpc_kind import being_made, in_use, locked_vpc, one_vpc, usable
 from trimaran.ec2.protocol import filters, paging
 from trimaran.ec2.protocol.errors import EC2Error, invalid_value, missing
+from trimaran.ec2.tags_shown import Tags, tags_by_item
 
 Request = Mapping[str, Any]
 
@@ -148,13 +149,11 @@ def one_gateway(ctx: Context, gateway_id: str | None) -> Item:
     return usable(items, gateway_id)
 
 
-def _read(session: Session, project_id: str) -> tuple[list[Item], dict[str, list[dict[str, str]]]]:
+def _read(session: Session, project_id: str) -> tuple[list[Item], Tags]:
     """Gateways and their tags; one of a VPC that is not there yet is not there either."""
     items = queries.items_of(session, project_id, [PREFIX, "vpc"])
     coming = {item.id for item in items if item.kind == "vpc" and being_made(item)}
-    tags: dict[str, list[dict[str, str]]] = {}
-    for tag in tag_queries.tags_of(session, project_id, [PREFIX]):
-        tags.setdefault(tag.item_id, []).append({"Key": tag.key, "Value": tag.value})
+    tags = tags_by_item(tag_queries.tags_of(session, project_id, [PREFIX]))
     return [i for i in items if i.kind == PREFIX and i.vpc_id not in coming], tags
 
 

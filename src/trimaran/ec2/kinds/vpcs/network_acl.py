@@ -19,6 +19,7 @@ from trimaran.ec2.context import Context
 from trimaran.ec2.kinds.vpcs.vpc_kind import STAGE, being_made, one_vpc
 from trimaran.ec2.protocol import filters, paging
 from trimaran.ec2.protocol.errors import EC2Error, missing, unsupported
+from trimaran.ec2.tags_shown import tags_by_item
 
 Request = Mapping[str, Any]
 
@@ -134,9 +135,7 @@ def _acls(ctx: Context) -> list[dict[str, Any]]:
         return items, tag_queries.tags_of(session, ctx.project_id, [PREFIX])
 
     items, tags = ctx.db.read(read)
-    tagged: dict[str, list[dict[str, str]]] = {}
-    for tag in tags:
-        tagged.setdefault(tag.item_id, []).append({"Key": tag.key, "Value": tag.value})
+    tagged = tags_by_item(tags)
     subnets: dict[str | None, list[str]] = {}
     for item in items:
         if item.kind == "subnet" and not being_made(item):

@@ -26,6 +26,7 @@ from trimaran.ec2.kinds.vpcs.vpc_create import local_route
 from trimaran.ec2.kinds.vpcs.vpc_kind import CIDR, in_use, locked_vpc, one_vpc, usable
 from trimaran.ec2.protocol import filters, paging
 from trimaran.ec2.protocol.errors import EC2Error, missing
+from trimaran.ec2.tags_shown import tags_by_item
 
 Request = Mapping[str, Any]
 
@@ -220,9 +221,7 @@ def _all_shown(ctx: Context, wanted: Iterable[str]) -> list[dict[str, Any]]:
         return items, tag_queries.tags_of(session, ctx.project_id, [PREFIX])
 
     items, rows = ctx.db.read(read)
-    tags: dict[str, list[dict[str, str]]] = {}
-    for tag in rows:
-        tags.setdefault(tag.item_id, []).append({"Key": tag.key, "Value": tag.value})
+    tags = tags_by_item(rows)
     viewer = Viewer(ctx, items)
     chosen = list(wanted) or list(viewer.tables)
     if absent := set(chosen) - set(viewer.tables):

@@ -19,20 +19,20 @@ not shown (spec ec2.md 3.13).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 from sqlalchemy.orm import Session
 
 from trimaran.db.queries import ec2 as queries
-from trimaran.db.queries.ec2 import Item, NewItem
+from trimaran.db.queries.ec2 import Item
 from trimaran.ec2 import ids
 from trimaran.ec2.context import Context
-from trimaran.ec2.kinds.vpcs.vpc_kind import being_made, usable
+from trimaran.ec2.kinds.vpcs.vpc_kind import Built, usable
 from trimaran.ec2.protocol.errors import missing
 from trimaran.ec2.reconcile import reconcile
-from trimaran.ec2.reconcile_kind import Fate, Found, Kind, Pair, Selection, Thunks
+from trimaran.ec2.reconcile_kind import Pair, Selection, Thunks
 
 PREFIX = "subnet"
 ROUTE_TABLE = "route_table_id"
@@ -45,7 +45,7 @@ _FIELDS = ["id", "network_id", "cidr", "gateway_ip", "host_routes", "project_id"
 _PORT_FIELDS = ["id", "network_id", "device_owner", "fixed_ips"]
 
 
-class Subnets(Kind):
+class Subnets(Built):
     """The subnets of the caller's project.
 
     Args:
@@ -53,15 +53,11 @@ class Subnets(Kind):
     """
 
     prefixes = (PREFIX,)
+    listing = "subnets"
 
     def __init__(self, *, ports: bool = False) -> None:
+        super().__init__()
         self._ports = ports
-        self._known: set[str] = set()
-
-    def load(self, session: Session, ctx: Context, wanted: Collection[str] | None) -> list[Item]:
-        items = super().load(session, ctx, wanted)
-        self._known = {item.os_id for item in items if item.os_id}
-        return items
 
     def listings(self, ctx: Context, selection: Selection | None) -> Thunks:
         if selection is None and not self._known:
@@ -75,22 +71,6 @@ class Subnets(Kind):
         if self._ports:
             thunks["ports"] = partial(neutron.ports, **query, fields=_PORT_FIELDS)
         return thunks
-
-    def found(self, ctx: Context, listed: Mapping[str, Any]) -> list[Found]:
-        return [
-            Found(PREFIX, row["id"], row)
-            for row in listed.get("subnets", ())
-            if row["id"] in self._known
-        ]
-
-    def new_item(self, ctx: Context, found: Found) -> NewItem:
-        return NewItem(PREFIX, found.os_id, ctx.project_id)
-
-    def fate(self, ctx: Context, item: Item) -> Fate:
-        return Fate.KEEP if item.os_id is None else Fate.DELETE
-
-    def hidden(self, item: Item) -> bool:
-        return being_made(item)
 
 
 def one_subnet(ctx: Context, subnet_id: str | None, parameter: str = "SubnetId") -> Pair:

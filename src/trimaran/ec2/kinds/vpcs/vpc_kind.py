@@ -16,7 +16,7 @@ row first (`locked_vpc`), so that a VPC is not deleted under what is added to it
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from sqlalchemy.orm import Session
 
@@ -41,10 +41,11 @@ DELETING = "deleting"
 _FIELDS = ["id", "name", "project_id", "external_gateway_info"]
 
 
-class Vpcs(Kind):
-    """The VPCs of the caller's project."""
+class Built(Kind):
+    """A kind that is made here only: an object that no item has is the project's own affair."""
 
-    prefixes = (PREFIX,)
+    #: the listing that finds the objects
+    listing: ClassVar[str]
 
     def __init__(self) -> None:
         self._known: set[str] = set()
@@ -54,6 +55,30 @@ class Vpcs(Kind):
         self._known = {item.os_id for item in items if item.os_id}
         return items
 
+    def found(self, ctx: Context, listed: Mapping[str, Any]) -> list[Found]:
+        [prefix] = self.prefixes
+        return [
+            Found(prefix, row["id"], row)
+            for row in listed.get(self.listing, ())
+            if row["id"] in self._known
+        ]
+
+    def new_item(self, ctx: Context, found: Found) -> NewItem:
+        return NewItem(found.kind, found.os_id, ctx.project_id)
+
+    def fate(self, ctx: Context, item: Item) -> Fate:
+        return Fate.KEEP if item.os_id is None else Fate.DELETE
+
+    def hidden(self, item: Item) -> bool:
+        return being_made(item)
+
+
+class Vpcs(Built):
+    """The VPCs of the caller's project."""
+
+    prefixes = (PREFIX,)
+    listing = "routers"
+
     def listings(self, ctx: Context, selection: Selection | None) -> Thunks:
         query: dict[str, Any] = {"project_id": ctx.project_id, "fields": _FIELDS}
         if selection is not None:
@@ -61,23 +86,6 @@ class Vpcs(Kind):
         elif not self._known:
             return {}
         return {"routers": lambda: ctx.user.network.routers(**query)}
-
-    def found(self, ctx: Context, listed: Mapping[str, Any]) -> list[Found]:
-        # A router that no VPC has is the project's own affair.
-        return [
-            Found(PREFIX, row["id"], row)
-            for row in listed.get("routers", ())
-            if row["id"] in self._known
-        ]
-
-    def new_item(self, ctx: Context, found: Found) -> NewItem:
-        return NewItem(PREFIX, found.os_id, ctx.project_id)
-
-    def fate(self, ctx: Context, item: Item) -> Fate:
-        return Fate.KEEP if item.os_id is None else Fate.DELETE
-
-    def hidden(self, item: Item) -> bool:
-        return being_made(item)
 
     def removed(self, session: Session, ctx: Context, items: Sequence[Item]) -> None:
         """A VPC whose router was deleted in Neutron takes with it what lives here only."""
@@ -119,6 +127,25 @@ def one_vpc(ctx: Context, vpc_id: str | None, parameter: str = "VpcId") -> Item:
         raise missing(parameter)
     ids.check_id(vpc_id, parameter, PREFIX)
     return usable(ctx.db.read(lambda s: queries.items_by_ids(s, ctx.project_id, [vpc_id])), vpc_id)
+
+
+def named_item(ctx: Context, item_id: str | None, parameter: str, prefix: str) -> Item:
+    """The item that a request names, of a kind that lives in the database only.
+
+    Args:
+        ctx: the request.
+        item_id: what the caller sent.
+        parameter: its wire name.
+        prefix: the kind.
+
+    Raises:
+        EC2Error: ``MissingParameter``, ``InvalidParameterValue``, the kind's ``NotFound``.
+    """
+    if not item_id:
+        raise missing(parameter)
+    ids.check_id(item_id, parameter[:1].lower() + parameter[1:], prefix)
+    items = ctx.db.read(lambda s: queries.items_by_ids(s, ctx.project_id, [item_id]))
+    return usable(items, item_id)
 
 
 def usable(items: Sequence[Item], item_id: str) -> Item:

@@ -14,6 +14,7 @@ from trimaran.ec2 import ids
 from trimaran.ec2.context import Context
 from trimaran.ec2.kinds.item_store import shown_tags, store_item
 from trimaran.ec2.kinds.tag_rules import tag_specifications
+from trimaran.ec2.kinds.vpcs.vpc_kind import named_item
 from trimaran.ec2.kinds.vpn import vpn_items
 from trimaran.ec2.kinds.vpn.vpn_items import ADDRESS, CONNECTION, OF_CUSTOMER, TYPE
 from trimaran.ec2.protocol import filters
@@ -89,22 +90,14 @@ def describe_customer_gateways(ctx: Context, request: Request) -> dict[str, Any]
 
 def delete_customer_gateway(ctx: Context, request: Request) -> dict[str, Any]:
     """Delete a customer gateway that no connection needs."""
-    item = vpn_items.one(ctx, request.get("CustomerGatewayId"), "CustomerGatewayId", PREFIX)
+    item = named_item(ctx, request.get("CustomerGatewayId"), "CustomerGatewayId", PREFIX)
 
     def check(session: Session) -> None:
         connections = queries.items_of(session, ctx.project_id, [CONNECTION])
         if any(each.data.get(OF_CUSTOMER) == item.id for each in connections):
             raise vpn_items.in_use(item.id, "is in use by a VPN connection")
 
-    ctx.db.read(check)
-    ctx.commit_point()
-
-    def delete(session: Session) -> None:
-        vpn_items.locked(session, ctx.project_id, item.id)
-        check(session)
-        queries.delete_items(session, ctx.project_id, [item.id])
-
-    ctx.db.write(delete)
+    vpn_items.delete(ctx, item, check)
     return {}
 
 

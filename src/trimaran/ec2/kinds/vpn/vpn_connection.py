@@ -24,7 +24,7 @@ from trimaran.ec2.context import Context
 from trimaran.ec2.kinds.item_store import shown_tags, store_items
 from trimaran.ec2.kinds.tag_rules import tag_specifications
 from trimaran.ec2.kinds.vpcs import route_push
-from trimaran.ec2.kinds.vpcs.vpc_kind import DELETING, MAKING, STAGE
+from trimaran.ec2.kinds.vpcs.vpc_kind import DELETING, MAKING, STAGE, named_item
 from trimaran.ec2.kinds.vpn import vpn_items, vpn_sync
 from trimaran.ec2.kinds.vpn import vpn_items as names
 from trimaran.ec2.kinds.vpn.vpn_connection_view import look_around, shown_connection
@@ -82,10 +82,10 @@ def create_vpn_connection(ctx: Context, request: Request) -> dict[str, Any]:
     ):
         if request.get(name):
             raise not_found(code, "ID", [request[name]])
-    customer = vpn_items.one(
+    customer = named_item(
         ctx, request.get("CustomerGatewayId"), "CustomerGatewayId", names.CUSTOMER
     )
-    gateway = vpn_items.one(ctx, request.get("VpnGatewayId"), "VpnGatewayId", names.GATEWAY)
+    gateway = named_item(ctx, request.get("VpnGatewayId"), "VpnGatewayId", names.GATEWAY)
     items, known_tags = ctx.db.read(lambda s: vpn_items.read(s, ctx.project_id, PREFIX))
     for item in items.values():
         if item.data.get(names.OF_CUSTOMER) == customer.id:
@@ -194,7 +194,7 @@ def describe_vpn_connections(ctx: Context, request: Request) -> dict[str, Any]:
 
 def delete_vpn_connection(ctx: Context, request: Request) -> dict[str, Any]:
     """Delete a connection with all that Neutron has for it."""
-    item = vpn_items.one(ctx, request.get("VpnConnectionId"), "VpnConnectionId", PREFIX)
+    item = named_item(ctx, request.get("VpnConnectionId"), "VpnConnectionId", PREFIX)
     ctx.commit_point()
 
     def begin(session: Session) -> str:

@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from trimaran.db.queries import ec2 as queries
 from trimaran.ec2.context import Context
 from trimaran.ec2.kinds.vpcs import route_push, topology
+from trimaran.ec2.kinds.vpcs.vpc_kind import named_item
 from trimaran.ec2.kinds.vpn import vpn_items, vpn_sync
 from trimaran.ec2.kinds.vpn.vpn_items import CONNECTION, OF_GATEWAY, RANGES
 from trimaran.ec2.protocol.errors import EC2Error, invalid_value, missing
@@ -48,7 +49,7 @@ def delete_vpn_connection_route(ctx: Context, request: Request) -> dict[str, Any
 def _edit(
     ctx: Context, request: Request, change: Callable[[list[str], str], list[str]]
 ) -> dict[str, Any]:
-    item = vpn_items.one(ctx, request.get("VpnConnectionId"), "VpnConnectionId", CONNECTION)
+    item = named_item(ctx, request.get("VpnConnectionId"), "VpnConnectionId", CONNECTION)
     cidr = _checked(request.get("DestinationCidrBlock"))
     change(list(item.data.get(RANGES) or ()), cidr)
     ctx.commit_point()

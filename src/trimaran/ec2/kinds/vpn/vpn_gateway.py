@@ -14,7 +14,7 @@ from trimaran.ec2.context import Context
 from trimaran.ec2.kinds.item_store import shown_tags, store_item
 from trimaran.ec2.kinds.tag_rules import tag_specifications
 from trimaran.ec2.kinds.vpcs import route_push, topology, vpc_gateway
-from trimaran.ec2.kinds.vpcs.vpc_kind import locked_vpc, one_vpc
+from trimaran.ec2.kinds.vpcs.vpc_kind import locked_vpc, named_item, one_vpc
 from trimaran.ec2.kinds.vpn import vpn_items, vpn_sync
 from trimaran.ec2.kinds.vpn.vpn_items import CONNECTION, OF_GATEWAY, TYPE
 from trimaran.ec2.protocol import filters
@@ -70,7 +70,7 @@ def describe_vpn_gateways(ctx: Context, request: Request) -> dict[str, Any]:
 
 def attach_vpn_gateway(ctx: Context, request: Request) -> dict[str, Any]:
     """Attach a gateway to a VPC: its router gets a way out, its subnets VPN services."""
-    gateway = vpn_items.one(ctx, request.get("VpnGatewayId"), "VpnGatewayId", PREFIX)
+    gateway = named_item(ctx, request.get("VpnGatewayId"), "VpnGatewayId", PREFIX)
     vpc = one_vpc(ctx, request.get("VpcId"))
     shown = {"VpcAttachment": {"State": "attached", "VpcId": vpc.id}}
 
@@ -112,7 +112,7 @@ def attach_vpn_gateway(ctx: Context, request: Request) -> dict[str, Any]:
 
 def detach_vpn_gateway(ctx: Context, request: Request) -> dict[str, Any]:
     """Detach a gateway: VPN services go, and the router's way out unless others need it."""
-    gateway = vpn_items.one(ctx, request.get("VpnGatewayId"), "VpnGatewayId", PREFIX)
+    gateway = named_item(ctx, request.get("VpnGatewayId"), "VpnGatewayId", PREFIX)
     vpc_id = request.get("VpcId")
     if not vpc_id:
         raise missing("VpcId")
@@ -146,7 +146,7 @@ def detach_vpn_gateway(ctx: Context, request: Request) -> dict[str, Any]:
 
 def delete_vpn_gateway(ctx: Context, request: Request) -> dict[str, Any]:
     """Delete a gateway that is attached to nothing and has no connections."""
-    gateway = vpn_items.one(ctx, request.get("VpnGatewayId"), "VpnGatewayId", PREFIX)
+    gateway = named_item(ctx, request.get("VpnGatewayId"), "VpnGatewayId", PREFIX)
 
     def check(session: Session) -> None:
         if vpn_sync.attached_gateway(session, ctx.project_id, gateway.id):
@@ -155,15 +155,7 @@ def delete_vpn_gateway(ctx: Context, request: Request) -> dict[str, Any]:
         if any(item.data.get(OF_GATEWAY) == gateway.id for item in connections):
             raise vpn_items.in_use(gateway.id, "is in use by a VPN connection")
 
-    ctx.db.read(check)
-    ctx.commit_point()
-
-    def delete(session: Session) -> None:
-        vpn_items.locked(session, ctx.project_id, gateway.id)
-        check(session)
-        queries.delete_items(session, ctx.project_id, [gateway.id])
-
-    ctx.db.write(delete)
+    vpn_items.delete(ctx, gateway, check)
     return {}
 
 

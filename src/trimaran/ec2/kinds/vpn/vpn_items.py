@@ -5,7 +5,7 @@ All of them live in the database; what Neutron has for them follows (`vpn_sync`)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -16,7 +16,8 @@ from trimaran.db.queries.ec2 import Item
 from trimaran.ec2 import ids
 from trimaran.ec2.context import Context
 from trimaran.ec2.kinds.vpcs.vpc_kind import STAGE, usable
-from trimaran.ec2.protocol.errors import EC2Error, invalid_value, missing
+from trimaran.ec2.protocol.errors import EC2Error, invalid_value
+from trimaran.ec2.tags_shown import Tags, tags_by_item
 
 GATEWAY = "vgw"
 CUSTOMER = "cgw"
@@ -34,8 +35,6 @@ SECRET = "pre_shared_key"  # noqa: S105 - the name of a field
 IKE = "os_ikepolicy_id"
 IPSEC = "os_ipsecpolicy_id"
 
-Tags = dict[str, list[dict[str, str]]]
-
 
 def read(session: Session, project_id: str, kind: str) -> tuple[dict[str, Item], Tags]:
     """The items of a kind that are there, by id, and their tags."""
@@ -44,10 +43,7 @@ def read(session: Session, project_id: str, kind: str) -> tuple[dict[str, Item],
         for item in queries.items_of(session, project_id, [kind])
         if STAGE not in item.data
     }
-    tags: Tags = {}
-    for tag in tag_queries.tags_of(session, project_id, [kind]):
-        tags.setdefault(tag.item_id, []).append({"Key": tag.key, "Value": tag.value})
-    return items, tags
+    return items, tags_by_item(tag_queries.tags_of(session, project_id, [kind]))
 
 
 def choose(items: dict[str, Item], wanted: Sequence[str]) -> list[Item]:
@@ -62,19 +58,6 @@ def choose(items: dict[str, Item], wanted: Sequence[str]) -> list[Item]:
     return [items[item_id] for item_id in wanted or items]
 
 
-def one(ctx: Context, item_id: str | None, parameter: str, kind: str) -> Item:
-    """The item that a request names.
-
-    Raises:
-        EC2Error: ``MissingParameter``, ``InvalidParameterValue``, the kind's ``NotFound``.
-    """
-    if not item_id:
-        raise missing(parameter)
-    ids.check_id(item_id, parameter[:1].lower() + parameter[1:], kind)
-    items = ctx.db.read(lambda s: queries.items_by_ids(s, ctx.project_id, [item_id]))
-    return usable(items, item_id)
-
-
 def locked(session: Session, project_id: str, item_id: str) -> Item:
     """An item, kept from everybody else's changes until the transaction ends.
 
@@ -82,6 +65,26 @@ def locked(session: Session, project_id: str, item_id: str) -> Item:
         EC2Error: the kind's ``NotFound``.
     """
     return usable(queries.locked_items(session, project_id, [item_id]), item_id)
+
+
+def delete(ctx: Context, item: Item, check: Callable[[Session], None]) -> None:
+    """Delete an item unless something speaks against it.
+
+    Args:
+        ctx: the request.
+        item: what to delete.
+        check: raises for a reason not to; asked before the commit point, and
+            once more when nobody else can change the item.
+    """
+    ctx.db.read(check)
+    ctx.commit_point()
+
+    def apply(session: Session) -> None:
+        locked(session, ctx.project_id, item.id)
+        check(session)
+        queries.delete_items(session, ctx.project_id, [item.id])
+
+    ctx.db.write(apply)
 
 
 def check_type(request: Any) -> None:
