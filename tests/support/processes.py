@@ -12,9 +12,10 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from typing import Any
 
 _context = multiprocessing.get_context("forkserver")
@@ -80,8 +81,16 @@ class Child:
         assert self.process.exitcode == -signal.SIGKILL
 
     def stop(self) -> None:
-        """Freezes it where it is."""
+        """Freezes it where it is; returns when each of its threads stands still.
+
+        The signal is taken by one thread, which may have to wait for a processor
+        before it stops the others: until then they run on, and may take a lock.
+        """
         os.kill(self.pid, signal.SIGSTOP)
+        deadline = time.monotonic() + 10
+        while not all(state == "T" for state in _thread_states(self.pid)):
+            assert time.monotonic() < deadline, f"process {self.pid} does not stop"
+            time.sleep(0.001)
 
     def go_on(self) -> None:
         """Lets a frozen one run on."""
@@ -134,6 +143,12 @@ class Fleet:
             child.process.join(10)
             child.connection.close()
             child.process.close()
+
+
+def _thread_states(pid: int) -> Iterator[str]:
+    """The state letter of each thread (proc(5), stat: the field after the name)."""
+    for task in Path(f"/proc/{pid}/task").iterdir():
+        yield (task / "stat").read_text().rpartition(")")[2].split()[0]
 
 
 def _main(target: Callable[..., None], connection: Connection, args: tuple[Any, ...]) -> None:
