@@ -120,6 +120,21 @@ class Database:
         """
         return self._unit(fn, self._writer, Session, attempts, commit=True)
 
+    def rehearse(self, fn: Callable[[Session], T], *, attempts: int = 5) -> T:
+        """Runs a writing unit and takes back what it wrote; what it found and raised stays true.
+
+        Args:
+            fn: as for ``write``.
+            attempts: runs at most.
+
+        Returns:
+            What ``fn`` returned; objects of it are as if they had been written.
+
+        Raises:
+            Unavailable, RuntimeError: as for ``write``.
+        """
+        return self._unit(fn, self._writer, Session, attempts, commit=False)
+
     def ping(self) -> None:
         """Asks the database for a sign of life.
 
@@ -183,7 +198,8 @@ class Database:
             attempt += 1
             connecting = True
             try:
-                with session_class(engine, expire_on_commit=False, autoflush=commit) as session:
+                writing = session_class is Session
+                with session_class(engine, expire_on_commit=False, autoflush=writing) as session:
                     session.connection()
                     connecting = False
                     result = fn(session)

@@ -184,6 +184,17 @@ def test_nothing_is_kept_of_a_unit_that_fails(db: Database):
     assert db.read(console.list_settings) == {}
 
 
+def test_a_rehearsal_leaves_nothing_but_its_result(db: Database):
+    def unit(session: Session) -> Setting:
+        console.set_setting(session, "a", 1)
+        setting = console.get_setting(session, "a")
+        assert setting is not None
+        return setting
+
+    assert db.rehearse(unit).value == 1
+    assert db.read(console.list_settings) == {}
+
+
 def test_a_reading_unit_cannot_write(db: Database):
     with pytest.raises(RuntimeError, match=r"use Database\.write"):
         db.read(lambda session: console.set_setting(session, "a", 1))
