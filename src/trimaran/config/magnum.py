@@ -99,6 +99,13 @@ def _api() -> list[cfg.Opt]:
             "permit. Otherwise such a request is accepted, as upstream "
             "does, and the refusal is found in the cluster's status_reason. An option of ours.",
         ),
+        cfg.BoolOpt(
+            "upstream_conductor",
+            default=False,
+            help="The conductors are magnum's own of 23.0 still: what is asked for goes to them "
+            "by message and is recorded nowhere else. For a migration that begins with the API. "
+            "An option of ours.",
+        ),
         cfg.BoolOpt("enabled_ssl", default=False, help="Serve the API with TLS."),
         cfg.StrOpt("ssl_cert_file", help="Server certificate."),
         cfg.StrOpt("ssl_key_file", help="Key of the server certificate."),

@@ -6,10 +6,12 @@ is made per request (F-71).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from oslo_config import cfg
+from sqlalchemy.orm import Session
 
 from trimaran.cloud import Cloud
 from trimaran.config import common
@@ -20,6 +22,8 @@ from trimaran.magnum.drivers.lookup import Drivers
 from trimaran.magnum.operations import Operations
 from trimaran.magnum.rpc import ConductorClient
 from trimaran.policy import Enforcer
+
+T = TypeVar("T")
 
 #: how the client sections of magnum.conf name the interface
 _INTERFACES = {"publicURL": "public", "internalURL": "internal", "adminURL": "admin"}
@@ -44,6 +48,22 @@ class Parts:
     drivers: Drivers
     operations: Operations
     conductor: ConductorClient
+
+    def accept(self, unit: Callable[[Session], T]) -> T:
+        """Runs the unit of work that makes a request accepted: its rows and its operation.
+
+        Before conductors of upstream's its checks hold and the rest is taken back: they
+        write the rows themselves, and would not find an operation.
+
+        Args:
+            unit: a writing unit.
+
+        Returns:
+            What the unit returned.
+        """
+        if self.conf.api.upstream_conductor:
+            return self.db.rehearse(unit)
+        return self.db.write(unit)
 
     def close(self) -> None:
         """Ends connections and pools."""

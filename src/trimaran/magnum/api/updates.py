@@ -159,7 +159,7 @@ class ClusterUpdate:
             )
             return (workers or [0])[0] or 0, operation
 
-        current, operation = parts.db.write(accept)
+        current, operation = parts.accept(accept)
         parts.conductor.cluster_update(
             self.call.context,
             objects.Cluster.from_row(row),

@@ -41,10 +41,18 @@ class ConductorClient:
         target: the conductors' address.
         timeout: seconds to wait for the answer of a call.
         auth_url: Keystone's URL, for drivers that ask for it.
+        recorded: False where a message is all that there is of an operation: it is
+            sent before the request is answered, and its loss is told.
     """
 
     def __init__(
-        self, transport: Any, target: Any, *, timeout: float = 60.0, auth_url: str | None = None
+        self,
+        transport: Any,
+        target: Any,
+        *,
+        timeout: float = 60.0,
+        auth_url: str | None = None,
+        recorded: bool = True,
     ) -> None:
         self._transport = transport
         self._rpc = oslo_messaging.get_rpc_client(
@@ -52,6 +60,7 @@ class ConductorClient:
         )
         self._timeout = timeout
         self._auth_url = auth_url
+        self._recorded = recorded
         self._hints: queue.Queue[Callable[[], None] | None] = queue.Queue(WAITING)
         self._sender: threading.Thread | None = None
         self._lock = threading.Lock()
@@ -74,6 +83,7 @@ class ConductorClient:
             bus.target(conf),
             timeout=float(conf.rpc_response_timeout),
             auth_url=getattr(conf.keystone_authtoken, "auth_url", None),
+            recorded=not conf.api.upstream_conductor,
         )
 
     # Casts: each names the recorded operation that it is about.
@@ -281,7 +291,8 @@ class ConductorClient:
     def _wire(self, context: Context | RequestContext, operation: str | None) -> RequestContext:
         if not isinstance(context, RequestContext):
             context = RequestContext.from_policy(context, auth_url=self._auth_url)
-        return replace(context, operation_id=operation, db=None, cloud=None)
+        known = operation if self._recorded else None
+        return replace(context, operation_id=known, db=None, cloud=None)
 
     def _cast(
         self,
@@ -296,6 +307,14 @@ class ConductorClient:
         def send() -> None:
             caller.cast(told, method, **arguments)
 
+        if not self._recorded:
+            try:
+                send()
+            except oslo_messaging.MessagingException as problem:
+                raise Unavailable(
+                    "The conductor cannot be reached; try again later.", service="conductor"
+                ) from problem
+            return
         with self._lock:
             if self._sender is None:
                 self._sender = threading.Thread(

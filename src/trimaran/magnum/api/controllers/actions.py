@@ -86,7 +86,7 @@ def resize(
         clusters.check_status(parts.conf, now, CHANGEABLE, "Resizing")
         return parts.operations.record(session, call.context, "cluster_resize", row.uuid, arguments)
 
-    operation = parts.db.write(accept)
+    operation = parts.accept(accept)
     parts.conductor.cluster_resize(
         call.context,
         objects.Cluster.from_row(row),

@@ -187,10 +187,11 @@ def _accept(
         )
         return row, operation
 
-    row, operation = parts.db.write(accept)
+    row, operation = parts.accept(accept)
     parts.conductor.cluster_create(
         call.context,
-        objects.Cluster.from_row(row),
+        # All of it is new, for a conductor that has to write it.
+        objects.Cluster(**columns),
         master_count,
         node_count,
         timeout,
@@ -232,7 +233,7 @@ def delete(call: Authenticated, cluster_ident: Ident) -> Response:
         queries.mark_cluster_deleting(session, row.uuid)
         return parts.operations.record(session, call.context, "cluster_delete", row.uuid, {})
 
-    operation = parts.db.write(accept)
+    operation = parts.accept(accept)
     parts.conductor.cluster_delete(call.context, row.uuid, operation=operation)
     return Response(status_code=status.HTTP_204_NO_CONTENT)
 

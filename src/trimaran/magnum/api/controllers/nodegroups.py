@@ -124,11 +124,12 @@ def post(call: Authenticated, cluster_id: Ident, nodegroup: schema.NodeGroupCrea
         except Conflict:
             raise _name_taken(nodegroup.name, cluster) from None
 
-    row, operation = parts.db.write(accept)
+    row, operation = parts.accept(accept)
     parts.conductor.nodegroup_create(
         call.context,
         objects.Cluster.from_row(cluster),
-        objects.NodeGroup.from_row(row),
+        # All of it is new, for a conductor that has to write it.
+        objects.NodeGroup(**values),
         operation=operation,
     )
     return _shown(call, cluster, row)
@@ -218,16 +219,15 @@ def patch_one(
         checks.check_status("nodegroup_update", current.status)
         return current, _record(session, call, cluster, "nodegroup_update", arguments)
 
-    current, operation = parts.db.write(accept)
+    current, operation = parts.accept(accept)
     # The conductor writes the row, and takes that back when the driver refuses;
     # the answer shows what was accepted.
+    group = objects.NodeGroup.from_row(current)
     for name in _MUTABLE:
         setattr(current, name, values[name])
+        setattr(group, name, values[name])
     parts.conductor.nodegroup_update(
-        call.context,
-        objects.Cluster.from_row(cluster),
-        objects.NodeGroup.from_row(current),
-        operation=operation,
+        call.context, objects.Cluster.from_row(cluster), group, operation=operation
     )
     return _shown(call, cluster, current)
 
@@ -243,7 +243,7 @@ def delete(call: Authenticated, cluster_id: Ident, nodegroup_id: Ident) -> Respo
     parts = call.parts
 
     arguments = {"nodegroup": row.uuid}
-    operation = parts.db.write(
+    operation = parts.accept(
         lambda session: _record(session, call, cluster, "nodegroup_delete", arguments)
     )
     parts.conductor.nodegroup_delete(
