@@ -149,11 +149,12 @@ def test_other_spellings_of_a_location(
     assert shown(me, image_id)["State"] == "available"
 
 
+@pytest.mark.parametrize("given", ["Name", "ImageLocation"])
 def test_the_name_is_the_location_where_there_is_nothing_else(
-    openstack: Darkroom, me: Caller, put: Callable[[Bundle], None]
+    openstack: Darkroom, me: Caller, put: Callable[[Bundle], None], given: str
 ) -> None:
     put(bundle(IMAGE))
-    image_id = register(me, Name=LOCATION, ImageLocation=None)
+    image_id = register(me, **{"Name": None, "ImageLocation": None, given: LOCATION})
     assert shown(me, image_id)["Name"] == LOCATION
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,17 @@ def test_the_instance_is_stopped_and_started_and_the_image_pending_meanwhile(
     [job] = jobs_of(me.db, journal.CREATE_IMAGE)
     assert job.state == states.DONE
     assert "s3cr3t" not in str(job.payload)
+
+
+def test_an_image_without_a_name_is_named_after_the_server_and_the_time(
+    me: Caller, ask: Callable[..., str], server: dict[str, Any]
+) -> None:
+    image_id = ask(Name=None)
+    run_all(me)
+    name = shown(me, image_id)["Name"]
+    begin, _, moment = name.partition(" at ")
+    assert begin == f"image of {server['id']}"
+    assert datetime.fromisoformat(moment).tzinfo is not None
 
 
 #: Before and after each note, each action of Nova and each change of the image.

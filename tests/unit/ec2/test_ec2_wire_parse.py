@@ -252,3 +252,10 @@ def test_a_parameter_that_upstream_takes_beside_the_model() -> None:
     assert code_of("DeleteNetworkInterface", reset) == "UnknownParameter"
     structure = {"NetworkInterfaceId": "eni-1", "Attribute.Value": "x"}
     assert wire("ResetNetworkInterfaceAttribute", structure) == {"NetworkInterfaceId": "eni-1"}
+
+
+def test_older_clients_make_images_without_a_name() -> None:
+    assert typed("CreateImage", InstanceId="i-1") == {"InstanceId": "i-1"}
+    location = "bucket/image.manifest.xml"
+    assert typed("RegisterImage", ImageLocation=location) == {"ImageLocation": location}
+    assert code_of("CreateImage", {"Name": "x"}) == "MissingParameter"

@@ -27,6 +27,8 @@ _DROPPED = frozenset(
         "deprecated", "deprecatedMessage", "deprecatedSince", "idempotencyToken",
     }
 )  # fmt: skip
+# What AWS came to demand and ec2-api never did (spec ec2.md 3.5): older clients leave it out.
+_OPTIONAL = {"CreateImageRequest": {"Name"}, "RegisterImageRequest": {"Name"}}
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
@@ -46,7 +48,7 @@ class Shape:
         self._raw = raw
         self.name = name
         self.kind: str = raw["type"]
-        self.required: frozenset[str] = frozenset(raw.get("required", ()))
+        self.required = frozenset(raw.get("required", ())) - _OPTIONAL.get(name, set())
         self.sensitive = bool(raw.get("sensitive"))
         self.location: str | None = raw.get("locationName")
         self.query: str | None = raw.get("queryName")

@@ -8,6 +8,7 @@ a job (`trimaran.ec2.jobs.create_image`), while the image is shown as pending.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -31,7 +32,7 @@ from trimaran.ec2.kinds.instances.launch_devices import (
 )
 from trimaran.ec2.kinds.tag_rules import tag_specifications
 from trimaran.ec2.on_behalf import caller
-from trimaran.ec2.protocol.errors import EC2Error, invalid_value, missing, unsupported
+from trimaran.ec2.protocol.errors import EC2Error, invalid_value, unsupported
 from trimaran.errors import BadRequest, Conflict, NotFound, TrimaranError
 
 Request = Mapping[str, Any]
@@ -41,9 +42,7 @@ _LONGEST_NAME = 255
 
 def create_image(ctx: Context, request: Request) -> dict[str, Any]:
     """Make an image of an instance whose root device is a volume."""
-    name = request.get("Name")
-    if not name:
-        raise missing("Name")
+    name = request.get("Name") or ""
     if len(name) > _LONGEST_NAME:
         raise invalid_value("Name", name, f"Names have at most {_LONGEST_NAME} characters.")
     if request.get("SnapshotLocation") not in (None, "", "regional"):
@@ -56,7 +55,7 @@ def create_image(ctx: Context, request: Request) -> dict[str, Any]:
     _check_devices(instance, devices, sources)
     wish = Wish(
         server=instance.server["id"],
-        name=name,
+        name=name or _name_of(instance),
         description=request.get("Description") or "",
         devices=devices,
         sources=sources,
@@ -64,6 +63,12 @@ def create_image(ctx: Context, request: Request) -> dict[str, Any]:
     )
     make = _begin if must_stop else _make_now
     return {"ImageId": make(ctx, instance, wish, tags.get("image", {}))}
+
+
+def _name_of(instance: Instance) -> str:
+    """Upstream's name for an image that the request gives none (spec ec2.md 5.1)."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return f"image of {instance.server['id']} at {now}"
 
 
 def _must_stop(instance: Instance, as_it_is: bool) -> bool:
