@@ -134,6 +134,13 @@ def _x509() -> list[cfg.Opt]:
             help="Key usages that a certificate request may carry.",
         ),
         cfg.IntOpt("term_of_validity", default=1825, help="Days that a certificate is valid."),
+        cfg.IntOpt(
+            "signed_term_of_validity",
+            min=1,
+            help="Days that a certificate signed for a user is valid; term_of_validity if not "
+            "set. It cannot be revoked, so a short time is the only way to end it. An option of "
+            "ours.",
+        ),
         cfg.IntOpt("rsa_key_size", default=2048, help="Size of generated keys in bits."),
     ]
 

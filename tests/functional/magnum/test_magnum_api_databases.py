@@ -172,7 +172,7 @@ def test_times(api: World) -> None:
     assert api.call("GET", "/v1/clustertemplates/other").json() == changed
 
 
-def test_a_pool_of_one_connection(tmp_path: Path, database: str) -> None:
+def test_f33_a_pool_of_one_connection(tmp_path: Path, database: str) -> None:
     settings = "[trimaran]\ndatabase_pool_size = 1\nthreads = 8\n"
     with world(tmp_path, settings, database) as api:
         api.template()

@@ -51,7 +51,7 @@ def test_a_key_pair_is_stored_read_and_removed_without_a_rest(cloud: Cloud) -> N
         manager.load(reference)
 
 
-def test_a_failure_in_the_middle_leaves_no_secret(
+def test_f24_a_failure_in_the_middle_leaves_no_secret(
     cloud: Cloud, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from trimaran.cloud.keys import Keys

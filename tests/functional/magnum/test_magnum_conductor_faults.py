@@ -141,7 +141,7 @@ def test_a_clock_that_is_five_minutes_ahead_changes_nothing(
     magnum.db.dispose()
 
 
-def test_sighup_makes_new_intervals_count_at_once(tmp_path: Path) -> None:
+def test_f20_sighup_makes_new_intervals_count_at_once(tmp_path: Path) -> None:
     magnum = Deployment(tmp_path, f"sqlite:///{tmp_path}/magnum.sqlite")
     magnum.settings = {"kubernetes__health_polling_interval": "3600"}
     conf = magnum.write_conf("one-no-broker", NO_BROKER)

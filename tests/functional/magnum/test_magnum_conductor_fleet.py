@@ -33,7 +33,7 @@ def polls_of(magnum: Deployment, cluster: str, since: float) -> list[float]:
 
 
 @pytest.mark.parametrize("conductors", [1, 2, 3])
-def test_each_cluster_in_progress_is_polled_once_a_cycle(
+def test_f1_each_cluster_in_progress_is_polled_once_a_cycle(
     magnum: Deployment, fleet: Fleet, conductors: int
 ) -> None:
     template = magnum.template()
@@ -83,7 +83,7 @@ def test_a_slow_cluster_delays_no_other(magnum: Deployment, fleet: Fleet) -> Non
     assert time.time() - began < 6
 
 
-def test_a_heartbeat_for_each_host(magnum: Deployment, fleet: Fleet) -> None:
+def test_f22_a_heartbeat_for_each_host(magnum: Deployment, fleet: Fleet) -> None:
     for name in ("one-no-broker", "two-no-broker"):
         magnum.start(fleet, name, NO_BROKER)
     rows = magnum.until(lambda: len(found := magnum.db.read(queries.list_services)) == 2 and found)

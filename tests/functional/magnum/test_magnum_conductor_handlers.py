@@ -19,6 +19,7 @@ from tests.support.magnum_conductor import Deployment
 from trimaran import errors
 from trimaran.db.models.magnum import X509KeyPair
 from trimaran.db.queries import magnum as queries
+from trimaran.db.queries import work_jobs
 from trimaran.magnum import objects, rpc
 from trimaran.magnum.conductor import service
 from trimaran.magnum.operations import KINDS
@@ -72,7 +73,7 @@ def new_group(magnum: Deployment, cluster: str, **values: Any) -> str:
     return str(row["uuid"])
 
 
-def test_a_refused_create_fails_cluster_and_nodegroups_with_the_reason(
+def test_f3_a_refused_create_fails_cluster_and_nodegroups_with_the_reason(
     magnum: Deployment,
 ) -> None:
     cluster = magnum.create({"sandbox_fail": "create"})
@@ -96,7 +97,7 @@ def test_a_template_whose_driver_is_gone_fails_the_create(magnum: Deployment) ->
     assert row.status_reason == "Cluster driver (none-such) not supported."
 
 
-def test_a_creation_that_takes_too_long_fails(magnum: Deployment) -> None:
+def test_f64_a_creation_that_takes_too_long_fails(magnum: Deployment) -> None:
     cluster = magnum.create({"sandbox_hang": "create"}, timeout=1)
     past = sa.text(
         "UPDATE cluster SET created_at = '2020-01-01 00:00:00.000000' WHERE uuid = :uuid"
@@ -111,7 +112,7 @@ def test_the_number_of_polls_is_obeyed(magnum: Deployment) -> None:
     assert len(magnum.log("polls.log", cluster)) == 3
 
 
-def test_delete_removes_rows_groups_and_the_four_certificates(magnum: Deployment) -> None:
+def test_f7_delete_removes_rows_groups_and_the_four_certificates(magnum: Deployment) -> None:
     cluster = complete(magnum)
     refs = [getattr(magnum.cluster(cluster), name) for name in objects_references()]
     magnum.delete(cluster)
@@ -141,7 +142,7 @@ def test_a_failed_delete_can_be_repeated(magnum: Deployment) -> None:
     magnum.until_status(cluster, None)
 
 
-def test_a_delete_during_the_create_wins(magnum: Deployment) -> None:
+def test_f18_a_delete_during_the_create_wins(magnum: Deployment) -> None:
     cluster = magnum.create({"sandbox_sleep": "create:1"})
     magnum.until(lambda: magnum.events(cluster, "create"))
     magnum.delete(cluster)
@@ -192,7 +193,7 @@ def test_a_health_status_is_kept_in_any_state_and_needs_no_driver(magnum: Deploy
     assert magnum.events(cluster, "update") == []
 
 
-def test_twenty_resizes_run_in_the_order_of_their_asking(magnum: Deployment) -> None:
+def test_f11_twenty_resizes_run_in_the_order_of_their_asking(magnum: Deployment) -> None:
     cluster = complete(magnum)
     group = magnum.groups(cluster)["default-worker"].uuid
     with ThreadPoolExecutor(4) as pool:
@@ -246,6 +247,16 @@ def test_a_nodegroup_comes_and_goes(magnum: Deployment) -> None:
     assert magnum.cluster(cluster).status == "UPDATE_COMPLETE"
 
 
+def test_f16_a_nodegroup_is_shown_as_going_before_its_driver_is_asked(magnum: Deployment) -> None:
+    cluster = complete(magnum, {"sandbox_hang": "update", "sandbox_sleep": "nodegroup-delete:1"})
+    group = new_group(magnum, cluster, status="CREATE_COMPLETE")
+    operation = magnum.ask("nodegroup_delete", cluster, nodegroup=group)
+    magnum.until(lambda: magnum.events(cluster, "nodegroup-delete"))
+    # The driver's call sleeps still, so nothing was noted after it.
+    assert magnum.db.read(lambda s: work_jobs.show(s, operation)).state == "running"
+    assert magnum.groups(cluster)["extra"].status == "DELETE_IN_PROGRESS"
+
+
 def test_a_refused_nodegroup_fails_with_the_reason(magnum: Deployment) -> None:
     cluster = complete(magnum, {"sandbox_fail": "nodegroup-create"})
     group = new_group(magnum, cluster)
@@ -271,14 +282,14 @@ def test_a_nodegroup_of_a_cluster_in_deletion_is_refused(magnum: Deployment) -> 
     )
 
 
-def test_a_nodegroup_in_progress_under_a_settled_cluster_is_polled(magnum: Deployment) -> None:
+def test_f66_a_nodegroup_in_progress_under_a_settled_cluster_is_polled(magnum: Deployment) -> None:
     cluster = complete(magnum)
     new_group(magnum, cluster, status="DELETE_IN_PROGRESS")
     magnum.until(lambda: "extra" not in magnum.groups(cluster))
     assert magnum.cluster(cluster).status == "CREATE_COMPLETE"
 
 
-def test_upgrade_sets_the_template_and_a_wrong_state_is_answered(magnum: Deployment) -> None:
+def test_f19_upgrade_sets_the_template_and_a_wrong_state_is_answered(magnum: Deployment) -> None:
     cluster, other = complete(magnum), magnum.template(name="newer")
     item = as_object(magnum, cluster)
     template = objects.ClusterTemplate.from_row(other)
@@ -306,7 +317,7 @@ def test_upgrade_sets_the_template_and_a_wrong_state_is_answered(magnum: Deploym
         )
 
 
-def test_rotation_replaces_the_certificates_and_removes_the_old(magnum: Deployment) -> None:
+def test_f5_rotation_replaces_the_certificates_and_removes_the_old(magnum: Deployment) -> None:
     cluster = complete(magnum, template=fcos(magnum))
     before = magnum.cluster(cluster)
     pem = magnum.client.get_ca_certificate(magnum.context, as_object(magnum, cluster))
@@ -321,7 +332,7 @@ def test_rotation_replaces_the_certificates_and_removes_the_old(magnum: Deployme
     assert [e["ca"] for e in magnum.events(cluster, "rotate-ca")] == [after.ca_cert_ref]
 
 
-def test_a_driver_without_rotation_leaves_everything_as_it_was(magnum: Deployment) -> None:
+def test_f6_a_driver_without_rotation_leaves_everything_as_it_was(magnum: Deployment) -> None:
     cluster = complete(magnum)
     before = magnum.cluster(cluster).as_dict()
     with pytest.raises(errors.BadRequest) as refused:
@@ -330,7 +341,7 @@ def test_a_driver_without_rotation_leaves_everything_as_it_was(magnum: Deploymen
     assert magnum.cluster(cluster).as_dict() == before
 
 
-def test_a_failed_rotation_restores_the_certificates(magnum: Deployment) -> None:
+def test_f6_a_failed_rotation_restores_the_certificates(magnum: Deployment) -> None:
     cluster = complete(magnum, {"sandbox_fail": "rotate-ca"}, template=fcos(magnum))
     before = magnum.cluster(cluster)
     with pytest.raises(errors.TrimaranError, match="sandbox: rotate-ca refused"):
@@ -343,13 +354,20 @@ def test_a_failed_rotation_restores_the_certificates(magnum: Deployment) -> None
     magnum.client.get_ca_certificate(magnum.context, as_object(magnum, cluster))
 
 
-def test_credential_rotation(magnum: Deployment) -> None:
+def test_f15_credential_rotation(magnum: Deployment) -> None:
     cluster = complete(magnum, template=fcos(magnum))
     magnum.client.credential_rotate(magnum.context, as_object(magnum, cluster))
     assert len(magnum.events(cluster, "rotate-credential")) == 1
     other = complete(magnum)
     with pytest.raises(errors.BadRequest, match="Credential rotation is not supported by driver"):
         magnum.client.credential_rotate(magnum.context, as_object(magnum, other))
+    failed = magnum.create({"sandbox_fail": "create"}, template=fcos(magnum))
+    magnum.until_status(failed, "CREATE_FAILED")
+    with pytest.raises(errors.BadRequest) as refused:
+        magnum.client.credential_rotate(magnum.context, as_object(magnum, failed))
+    assert refused.value.message == (
+        'Rotating credentials when cluster status is "CREATE_FAILED" is not supported.'
+    )
 
 
 def test_certificates_are_signed_by_the_cluster(magnum: Deployment) -> None:

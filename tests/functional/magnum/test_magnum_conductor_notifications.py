@@ -124,7 +124,7 @@ def test_each_transition_is_told_once(
     assert listener.arrived.empty()
 
 
-def test_what_a_listener_is_told(magnum: Loud, listener: Listener, fleet: Fleet) -> None:
+def test_f57_what_a_listener_is_told(magnum: Loud, listener: Listener, fleet: Fleet) -> None:
     magnum.start(fleet, "one")
     cluster = magnum.create({"sandbox_polls": "1"})
     magnum.until_status(cluster, "CREATE_COMPLETE")

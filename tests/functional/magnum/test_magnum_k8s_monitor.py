@@ -164,7 +164,9 @@ def test_clusters_that_report_by_themselves_are_left_alone(stub: Stub, kept: Kep
     assert look(kept, stub.url, labels=draino)["health_status"] == "HEALTHY"
 
 
-def test_certificates_are_read_once_for_each_pair_of_references(stub: Stub, kept: Kept) -> None:
+def test_f9_f58_certificates_are_read_once_for_each_pair_of_references(
+    stub: Stub, kept: Kept
+) -> None:
     look(kept, stub.url)
     look(kept, stub.url)
     assert kept.reads == 2
@@ -264,7 +266,7 @@ def test_a_dripping_server_does_not_stretch_the_deadline(
     over.set()
 
 
-def test_a_server_that_never_finishes_the_handshake_is_left(
+def test_f9_a_server_that_never_finishes_the_handshake_is_left(
     authority: KeyPair, client: KeyPair
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
@@ -274,7 +276,7 @@ def test_a_server_that_never_finishes_the_handshake_is_left(
             api.text("/healthz")
 
 
-def test_nobody_listens(kept: Kept) -> None:
+def test_f62_nobody_listens(kept: Kept) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         url = f"https://127.0.0.1:{taken.getsockname()[1]}"

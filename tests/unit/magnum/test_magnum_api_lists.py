@@ -142,7 +142,7 @@ def statements(api: World, path: str, **kwargs: Any) -> int:
 
 @pytest.mark.parametrize("path", ["/v1/clusters", "/v1/clusters/detail", "/v1/clustertemplates"])
 @pytest.mark.parametrize("who", ["t-member", "t-admin"])
-def test_statements_do_not_grow_with_rows(api: World, path: str, who: str) -> None:
+def test_f13_statements_do_not_grow_with_rows(api: World, path: str, who: str) -> None:
     api.template()
     api.cluster(cluster_template_id="ct")
     few = statements(api, path, who=who)

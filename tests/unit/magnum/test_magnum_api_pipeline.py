@@ -242,7 +242,7 @@ def test_empty_body_may_have_any_type(api: World) -> None:
     assert api.call("DELETE", "/v1/clustertemplates/ct", headers=headers).status_code == 204
 
 
-def test_title_ends_before_the_first_dot(api: World) -> None:
+def test_f49_title_ends_before_the_first_dot(api: World) -> None:
     body = {"image_id": "ub", "coe": "kubernetes", "dns_nameserver": "8.8.8.8,1.1"}
     answer = api.call("POST", "/v1/clustertemplates", json=body)
     (error,) = answer.json()["errors"]

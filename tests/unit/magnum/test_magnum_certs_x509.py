@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from cryptography import x509
@@ -13,7 +15,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from trimaran import errors
 from trimaran.config import magnum as options
-from trimaran.magnum.certificates import Rules
+from trimaran.magnum.certificates import Certificates, Rules
 from trimaran.magnum.certificates import x509 as ours
 from trimaran.magnum.certificates.managers import FileManager
 from trimaran.magnum.certificates.x509 import KeyPair
@@ -55,7 +57,7 @@ def usage(**bits: bool) -> x509.KeyUsage:
     return x509.KeyUsage(**(dict.fromkeys(names.split(), False) | bits))
 
 
-def test_an_authority_has_upstreams_shape(authority: KeyPair) -> None:
+def test_f59_an_authority_has_upstreams_shape(authority: KeyPair) -> None:
     made = load(authority)
     assert made.subject == made.issuer
     assert made.subject.rfc4514_string() == "CN=cluster-1"
@@ -74,7 +76,7 @@ def test_an_authority_has_upstreams_shape(authority: KeyPair) -> None:
     assert authority.decrypted_key().startswith("-----BEGIN PRIVATE KEY-----")
 
 
-def test_the_client_certificate_is_signed_by_the_authority(authority: KeyPair) -> None:
+def test_f59_the_client_certificate_is_signed_by_the_authority(authority: KeyPair) -> None:
     made = load(ours.make_client(authority, RULES))
     made.verify_directly_issued_by(load(authority))
     assert made.subject.rfc4514_string() == "O=system:masters,CN=admin"
@@ -85,7 +87,26 @@ def test_the_client_certificate_is_signed_by_the_authority(authority: KeyPair) -
     assert identifier.key_identifier == own.digest
 
 
-def test_a_request_keeps_its_subject_and_allowed_extensions(authority: KeyPair) -> None:
+def test_f59_what_is_signed_may_be_valid_for_a_shorter_time(authority: KeyPair) -> None:
+    signed = ours.sign(request(), authority, replace(RULES, signed_days=2))
+    made = x509.load_pem_x509_certificate(signed.encode())
+    left = made.not_valid_after_utc - datetime.now(UTC)
+    assert abs(left - timedelta(days=2)) < timedelta(minutes=1)
+
+
+def test_f60_the_issuer_is_the_authoritys_subject_whatever_the_cluster_is_called(
+    tmp_path: Path,
+) -> None:
+    kept = Certificates(FileManager(str(tmp_path), Sealer(["a"])), RULES)
+    cluster = SimpleNamespace(uuid="u", name="before", project_id="p", user_id="u")
+    vars(cluster).update(kept.generate(cluster, generation="1"))
+    cluster.name = "after"
+    made = x509.load_pem_x509_certificate(kept.sign(cluster, request()).encode())
+    assert made.issuer.rfc4514_string() == "CN=before"
+    made.verify_directly_issued_by(load(kept.authority(cluster)))
+
+
+def test_f31_a_request_keeps_its_subject_and_allowed_extensions(authority: KeyPair) -> None:
     names = x509.SubjectAlternativeName([x509.DNSName("a.example")])
     csr = request(
         (names, False),
@@ -137,7 +158,9 @@ def test_a_long_cluster_name_makes_a_certificate() -> None:
     assert made.subject.rfc4514_string() == "CN=" + "x" * 64
 
 
-def test_files_are_private_and_the_passphrase_is_sealed(tmp_path: Path, authority: KeyPair) -> None:
+def test_f23_files_are_private_and_the_passphrase_is_sealed(
+    tmp_path: Path, authority: KeyPair
+) -> None:
     folder = tmp_path / "certificates"
     manager = FileManager(str(folder), Sealer(["a"]))
     reference = "11111111-2222-3333-4444-555555555555"

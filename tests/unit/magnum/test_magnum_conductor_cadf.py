@@ -9,7 +9,7 @@ from trimaran.magnum.context import RequestContext
 from trimaran.magnum.notifications import payload
 
 
-def test_the_event_is_upstreams() -> None:
+def test_f56_the_event_is_upstreams() -> None:
     cluster = {
         "uuid": "c1",
         "name": "n",

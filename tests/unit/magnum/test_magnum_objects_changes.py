@@ -72,6 +72,17 @@ def test_a_dict_changed_in_place_is_saved(db: Database, context: RequestContext)
     assert cluster.obj_what_changed() == set()
 
 
+def test_f67_a_driver_writes_back_what_an_autoscaler_made(
+    db: Database, context: RequestContext
+) -> None:
+    worker = objects.Cluster.get_by_uuid(context, UUID).default_ng_worker
+    worker.node_count = 5
+    worker.save()
+    assert objects.Cluster.get_by_uuid(context, UUID).node_count == 5
+    totals = db.read(lambda session: queries.node_totals(session, [UUID]))
+    assert totals[UUID].node_count == 5
+
+
 def test_refresh_and_gone(db: Database, context: RequestContext) -> None:
     cluster = objects.Cluster.get_by_uuid(context, UUID)
     cluster.name = "other"

@@ -107,7 +107,7 @@ def test_containers_are_walked() -> None:
     assert serializer.deserialize_entity(context, wire)["c"][0].uuid == "c"
 
 
-def test_a_context_has_upstreams_members_and_no_token_body() -> None:
+def test_f55_a_context_has_upstreams_members_and_no_token_body() -> None:
     context = RequestContext(
         auth_token="secret", user_id="u", user_name="n", project_id="p", roles=["member"]
     )

@@ -79,6 +79,7 @@ class Rules:
     Attributes:
         key_size: bits of generated keys.
         days: validity.
+        signed_days: validity of what is signed for users; None: the same.
         allow_ca: whether an authority's certificate may be signed.
         extensions: names of the extensions that a request may carry.
         key_usages: names of the key usages that a request may carry.
@@ -86,6 +87,7 @@ class Rules:
 
     key_size: int = 2048
     days: int = 1825
+    signed_days: int | None = None
     allow_ca: bool = False
     extensions: frozenset[str] = frozenset()
     key_usages: frozenset[str] = frozenset()
@@ -97,6 +99,7 @@ class Rules:
         return cls(
             key_size=options.rsa_key_size,
             days=options.term_of_validity,
+            signed_days=options.signed_term_of_validity,
             allow_ca=options.allow_ca,
             extensions=frozenset(options.allowed_extensions),
             key_usages=frozenset(options.allowed_key_usage),
@@ -220,7 +223,8 @@ def sign(csr: str, authority: KeyPair, rules: Rules) -> str:
     except (ValueError, TypeError, x509.DuplicateExtension) as problem:
         raise BadRequest(f"Received invalid csr {csr.encode()!r}.", code="InvalidCsr") from problem
     parent = x509.load_pem_x509_certificate(authority.certificate.encode())
-    builder = _builder(request.subject, parent.subject, public, rules.days)
+    days = rules.signed_days or rules.days
+    builder = _builder(request.subject, parent.subject, public, days)
     for extension in asked:
         kept = _allowed(extension, rules)
         if kept is not None:
