@@ -15,6 +15,8 @@ from contextvars import ContextVar
 
 # What a call gets when nothing is left: zero would mean something else to a socket.
 _LEAST = 0.001
+# More than any call's time-out: only an answer that drips is ended by it.
+_APART = 120.0
 
 _deadline: ContextVar[float] = ContextVar("deadline", default=math.inf)
 
@@ -36,11 +38,16 @@ def within(seconds: float) -> Iterator[None]:
 @contextmanager
 def apart() -> Iterator[None]:
     """Gives the calls of the block their full time-outs: what they bring is for others too."""
-    mark = _deadline.set(math.inf)
+    mark = _deadline.set(time.monotonic() + _APART)
     try:
         yield
     finally:
         _deadline.reset(mark)
+
+
+def deadline() -> float:
+    """Returns when the block ends, on the clock of ``time.monotonic``; infinite without one."""
+    return _deadline.get()
 
 
 def cut(timeouts: tuple[float, float]) -> tuple[float, float]:

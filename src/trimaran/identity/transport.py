@@ -9,6 +9,7 @@ verification, time-outs) travels with each request.
 from __future__ import annotations
 
 import logging
+import math
 import os
 import threading
 import time
@@ -23,7 +24,7 @@ from keystoneauth1 import exceptions as ks_exceptions
 from keystoneauth1 import session as ks_session
 from keystoneauth1.plugin import BaseAuthPlugin
 
-from trimaran.identity import budget, calls
+from trimaran.identity import budget, calls, watchdog
 from trimaran.identity.outgoing import USER_AGENT, outgoing_headers
 
 LOG = logging.getLogger(__name__)
@@ -35,6 +36,15 @@ _HOSTS = 64
 def _no_auth(request: requests.PreparedRequest) -> requests.PreparedRequest:
     """Keeps ``requests`` from looking for a password in the service user's ~/.netrc."""
     return request
+
+
+class _Adapter(ks_session.TCPKeepAliveAdapter):
+    """keystoneauth's adapter, with connections whose reading can be ended."""
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        """Makes the pools."""
+        super().init_poolmanager(*args, **kwargs)
+        self.poolmanager.pool_classes_by_scheme = watchdog.POOLS
 
 
 class Transport(requests.Session):
@@ -49,7 +59,7 @@ class Transport(requests.Session):
         super().__init__()
         # keystoneauth's adapter keeps idle connections alive, so that a firewall that
         # drops them silently does not cost the next request its whole time-out.
-        adapter = ks_session.TCPKeepAliveAdapter(
+        adapter = _Adapter(
             pool_connections=_HOSTS, pool_maxsize=pool_size, pool_block=True, max_retries=0
         )
         self.mount("http://", adapter)
@@ -60,11 +70,16 @@ class Transport(requests.Session):
         self._environment: dict[tuple[object, ...], dict[str, Any]] = {}
 
     def send(self, request: requests.PreparedRequest, **kwargs: Any) -> requests.Response:
-        """Sends one prepared request and notes it in ``calls``."""
+        """Sends one prepared request and notes it in ``calls``.
+
+        Raises:
+            requests.ReadTimeout: also when the answer has begun but does not
+                end within the time of the block (see ``budget``).
+        """
         started = time.monotonic()
         status = "error"
         try:
-            response = super().send(request, **kwargs)
+            response = self._send(request, **kwargs)
             status = str(response.status_code)
             return response
         except requests.Timeout:
@@ -76,6 +91,22 @@ class Transport(requests.Session):
         finally:
             path = urlsplit(request.url or "").path
             calls.record(request.method or "", path, status, time.monotonic() - started)
+
+    def _send(self, request: requests.PreparedRequest, **kwargs: Any) -> requests.Response:
+        deadline = budget.deadline()
+        if kwargs.get("stream") or deadline == math.inf:
+            return super().send(request, **kwargs)
+        with watchdog.reading(deadline) as reading:
+            try:
+                response = super().send(request, **kwargs)
+            except requests.RequestException as failure:
+                if reading.cut:
+                    raise requests.ReadTimeout(request=request) from failure
+                raise
+        if reading.cut:
+            # Without a declared length, an end that was forced looks like any other.
+            raise requests.ReadTimeout(request=request)
+        return response
 
     def merge_environment_settings(
         self, url: Any, proxies: Any, stream: Any, verify: Any, cert: Any
