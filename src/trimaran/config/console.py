@@ -112,7 +112,8 @@ class Default(_Group):
     )
     secure_proxy_addr_header: str | None = Field(
         default=None,
-        description="Header in which a trusted proxy gives the client's address, e.g. X-Real-IP.",
+        description="Header in which a trusted proxy gives the client's address, e.g. X-Real-IP; "
+        "null where clients reach the API without a proxy. Default: null.",
     )
     policy_file_suffix: str = Field(
         default="policy.yaml",

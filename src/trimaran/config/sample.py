@@ -35,6 +35,9 @@ CREDENTIALS = (
     ("cafile", "<None>"),
     ("insecure", "false"),
 )
+# What skyline-nginx-generator's nginx sends (spec/skyline.md F40): in a file that is made for
+# the proxy that we make, it is right; by itself it would let anyone choose his address.
+BEHIND_OUR_PROXY = {"secure_proxy_addr_header": "X-Real-IP"}
 LIBRARIES = (
     "Options of oslo.log ([DEFAULT] debug, log_dir, log_file, use_json, ...), oslo.policy\n"
     "([oslo_policy]) and oslo.messaging ([DEFAULT] transport_url, [oslo_messaging_rabbit],\n"
@@ -53,7 +56,10 @@ def files() -> dict[str, str]:
 
 def skyline() -> str:
     """Returns the sample of skyline.yaml."""
-    lines = ["# Sample of /etc/skyline/skyline.yaml. Every option is there with its default."]
+    lines = [
+        "# Sample of /etc/skyline/skyline.yaml. Every option is there with its default, but for",
+        "# secure_proxy_addr_header, which suits the nginx of skyline-nginx-generator.",
+    ]
     for group, model in console.GROUPS.items():
         lines += ["", f"{group}:"]
         for number, (name, field) in enumerate(model.model_fields.items()):
@@ -62,6 +68,8 @@ def skyline() -> str:
             lines += [f"  # {line}" for line in textwrap.wrap(field.description or "", WIDTH)]
             if name == "secret_key":
                 lines.append("  # secret_key: <a long random text, the same on all replicas>")
+            elif name in BEHIND_OUR_PROXY:
+                lines.append(f"  {name}: {BEHIND_OUR_PROXY[name]}")
             elif field.default is None:
                 lines.append(f"  # {name}:")
             else:
