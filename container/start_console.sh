@@ -32,7 +32,9 @@ finish() {
 }
 
 generate() {
-    local arguments=(--output-file "$conf" --upstream "127.0.0.1:$port")
+    local file=$1
+    shift
+    local arguments=(--output-file "$file" --upstream "127.0.0.1:$port")
     arguments+=(--listen-address "${LISTEN_ADDRESS:-0.0.0.0:9999}")
     arguments+=(--language "${CONSOLE_LANGUAGE-en}")
     if [ -n "${SSL_CERTFILE:-}" ] && [ -n "${SSL_KEYFILE:-}" ]; then
@@ -45,6 +47,16 @@ generate() {
         arguments+=(--run-dir "$run")
     fi
     skyline-nginx-generator "${arguments[@]}" "$@"
+}
+
+renew() {
+    # Beside, tested, then moved: an nginx that starts by itself meanwhile, or a container that
+    # is killed here, never finds a file that it cannot use.
+    local new=$conf.new
+    rm -f "$new"
+    # From the old one, the generator knows what has changed.
+    if [ -s "$conf" ]; then cp -p "$conf" "$new"; fi
+    generate "$new" && nginx -t -q -c "$new" && mv -f "$new" "$conf"
 }
 
 answers() {
@@ -65,8 +77,8 @@ follow_catalog() {
         sleep "$seconds" &
         wait $!
         local changed=0
-        generate --diff >/dev/null || changed=$?
-        if [ "$changed" = 1 ] && generate && nginx -t -q -c "$conf"; then
+        generate "$conf" --diff >/dev/null || changed=$?
+        if [ "$changed" = 1 ] && renew; then
             kill -HUP "$1"
         fi
     done
@@ -80,7 +92,7 @@ fi
 trap finish EXIT
 trap 'exit 143' TERM
 trap 'exit 130' INT
-generate
+renew
 
 trimaran console --host 127.0.0.1 --port "$port" "$@" &
 api=$!

@@ -1,8 +1,8 @@
 """The console's application.
 
 The order of the stages, outermost first: the deck's (see ``web.app``), then
-CORS, because a browser asks for permission without credentials, then the
-rewriting of redirects, then the limit of the time, then the token stage, which
+CORS, because a browser asks for permission without credentials, with a renderer
+of errors inside it, so that scripts may read those too, then the rewriting of redirects, then the limit of the time, then the token stage, which
 asks Keystone already.
 """
 
@@ -31,6 +31,7 @@ from trimaran.console.routers import (
 )
 from trimaran.console.time_stage import TimeStage
 from trimaran.console.token_stage import TokenStage
+from trimaran.web.faults import ErrorStage
 
 LOG = logging.getLogger(__name__)
 
@@ -93,5 +94,5 @@ def _stages(settings: Settings, built: parts.Parts) -> list[Middleware]:
             allow_methods=["*"],
             allow_headers=["*"],
         )
-        stages.insert(0, cors)
+        stages = [cors, Middleware(ErrorStage, render=faults.render), *stages]
     return stages

@@ -15,6 +15,7 @@ from fastapi import Depends, Request
 from trimaran.cloud import Cloud
 from trimaran.config.common import Own, own
 from trimaran.config.console import Settings
+from trimaran.console.belongings import Memory
 from trimaran.console.domains import Domains
 from trimaran.console.extensions import Extensions
 from trimaran.console.guard import LoginGuard
@@ -46,6 +47,7 @@ class Parts:
         extensions: Neutron's, remembered for a while.
         domains: Keystone's, by name, remembered for a while.
         projects: their names, for listings of all projects.
+        belongings: the users' projects, remembered as long as their tokens.
         policies: the rules of the services behind the console.
         prometheus: for the charts.
         guard: the limit to failed logins.
@@ -61,6 +63,7 @@ class Parts:
     extensions: Extensions
     domains: Domains
     projects: ProjectNames
+    belongings: Memory
     policies: Policies
     prometheus: Prometheus
     guard: LoginGuard
@@ -101,6 +104,7 @@ def build(settings: Settings) -> Parts:
         extensions=Extensions(cloud, settings.openstack.extension_mapping),
         domains=Domains(identity),
         projects=ProjectNames(),
+        belongings=Memory(options.token_cache_seconds),
         policies=Policies(settings, identity, options),
         prometheus=Prometheus(settings, options),
         guard=LoginGuard(settings.trimaran.failed_logins_per_minute),

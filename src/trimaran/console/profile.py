@@ -3,16 +3,17 @@
 Upstream makes a new Keystone token and asks seven questions one after the
 other for each profile (spec/skyline.md 2.5).  Here the validated token already
 carries roles, regions and project, what changes seldom is remembered, and the
-rest is asked in parallel.
+rest is asked in parallel, once in a while.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from trimaran.cloud import gather
 from trimaran.console import catalog
+from trimaran.console.belongings import Belongings
 from trimaran.console.parts import Parts
 from trimaran.console.schemas.login import Domain, Profile, Project, ProjectOfUser, Role, User
 from trimaran.console.sessions import Session
@@ -23,12 +24,7 @@ VERSION = "9.0.0"
 
 
 def build(
-    parts: Parts,
-    token: Token,
-    session: Session,
-    *,
-    user: dict[str, Any] | None = None,
-    projects: list[dict[str, Any]] | None = None,
+    parts: Parts, token: Token, session: Session, *, known: Belongings | None = None
 ) -> Profile:
     """Builds the profile of a session.
 
@@ -36,24 +32,28 @@ def build(
         parts: Keystone, Neutron and the options.
         token: the project-scoped token.
         session: region, end and uuid.
-        user: Keystone's user, when it is known already.
-        projects: the user's projects, when they are known already.
+        known: what was just asked of Keystone, if it was.
 
     Raises:
         errors.Unauthenticated: the user is gone.
         errors.Unavailable: Keystone does not answer.
     """
     region = session.region
-    has_network = token.endpoint(
-        "network", region=region, interface=parts.settings.openstack.interface_type
-    )
     questions: dict[str, Callable[[], Any]] = {
-        "extensions": lambda: parts.extensions.names(region) if has_network else [],
+        "extensions": lambda: _extensions(parts, token, region),
         "domains": parts.domains.names,
-        "user": lambda: user if user is not None else parts.identity.user(token.user_id),
-        "projects": lambda: projects if projects is not None else _projects(parts, token),
     }
-    answers = gather(**questions)
+    own = known or parts.belongings.of(token.id)
+    if own is None:
+        # Three at a time, and then it is the slowest of them that counts.
+        answers = gather(**questions, own=lambda: _asked(parts, token))
+        own = known = answers["own"]
+    else:
+        # From memory, almost always: threads would cost more than they save.
+        answers = {name: ask() for name, ask in questions.items()}
+    if known is not None:
+        # Not what came from memory, which would never end there.
+        parts.belongings.keep(token.id, known)
     stack = parts.settings.openstack
     return Profile(
         keystone_token=token.id,
@@ -81,11 +81,25 @@ def build(
             mapping=stack.service_mapping,
             extensions=answers["extensions"],
         ),
-        projects={item["id"]: _project(item, answers["domains"]) for item in answers["projects"]},
-        default_project_id=answers["user"].get("default_project_id"),
+        projects={item["id"]: _project(item, answers["domains"]) for item in own.projects},
+        default_project_id=own.default_project_id,
         version=VERSION,
         regions=token.regions(stack.interface_type),
     )
+
+
+def _extensions(parts: Parts, token: Token, region: str) -> list[str]:
+    interface = parts.settings.openstack.interface_type
+    has_network = token.endpoint("network", region=region, interface=interface)
+    return parts.extensions.names(region) if has_network else []
+
+
+def _asked(parts: Parts, token: Token) -> Belongings:
+    answers: dict[str, Any] = gather(
+        user=lambda: parts.identity.user(token.user_id),
+        projects=lambda: _projects(parts, token),
+    )
+    return Belongings.of(answers["user"], answers["projects"])
 
 
 def _projects(parts: Parts, token: Token) -> list[dict[str, Any]]:
@@ -93,7 +107,7 @@ def _projects(parts: Parts, token: Token) -> list[dict[str, Any]]:
     return parts.identity.user_projects(token.user_id) or parts.identity.projects(token)
 
 
-def _project(item: dict[str, Any], domains: dict[str, str]) -> ProjectOfUser:
+def _project(item: Mapping[str, Any], domains: dict[str, str]) -> ProjectOfUser:
     domain_id = item.get("domain_id")
     return ProjectOfUser(
         name=item["name"],

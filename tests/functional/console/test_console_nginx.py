@@ -490,3 +490,18 @@ def test_bootstrap_migrates_and_ends(place: Place, free_port: Callable[[], int])
 
 def test_the_script_can_be_executed() -> None:
     assert SCRIPT.stat().st_mode & stat.S_IXUSR
+
+
+def test_what_nginx_refuses_is_not_put_in_place(place: Place, free_port: Callable[[], int]) -> None:
+    # In front of the real one on the path: refuses every configuration.
+    refusing = place.root / "bin" / "nginx"
+    refusing.write_text("#!/bin/sh\nexit 1\n")
+    refusing.chmod(0o755)
+    place.conf.write_text("# the last good one\n")
+    container = Container(place, free_port(), free_port())
+    try:
+        assert container.process.wait(90) == 1, container.log.read_text()
+        assert place.conf.read_text() == "# the last good one\n"
+        assert "skyline" in Path(f"{place.conf}.new").read_text()
+    finally:
+        container.close()

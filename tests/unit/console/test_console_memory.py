@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.support.keystone import catalog
 from trimaran.console import catalog as maps
+from trimaran.console.belongings import Belongings, Memory
 from trimaran.console.domains import Domains
 from trimaran.console.extensions import FRESH, RETRY, Extensions
 from trimaran.console.projects import ProjectNames
@@ -200,3 +201,39 @@ def test_the_map_finds_aliases_and_adds_extensions_to_neutron() -> None:
         "neutron": "/api/openstack/regionone/neutron",
         "neutron_qos": "/api/openstack/regionone/neutron",
     }
+
+
+def belongings(count: int) -> Belongings:
+    rows = [{"id": f"p{number}", "name": "x", "tags": ["left out"]} for number in range(count)]
+    return Belongings.of({"default_project_id": "p0"}, rows)
+
+
+def test_belongings_end_with_time_and_logout() -> None:
+    clock = Clock()
+    memory = Memory(30, clock=clock)
+    memory.keep("t1", belongings(2))
+    memory.keep("t2", belongings(1))
+    found = memory.of("t1")
+    assert found is not None
+    assert found.default_project_id == "p0"
+    assert [dict(row) for row in found.projects] == [
+        {"id": "p0", "name": "x"},
+        {"id": "p1", "name": "x"},
+    ]
+    memory.forget("t2")
+    memory.forget("never heard of")
+    assert memory.of("t2") is None
+    clock.now += 30
+    assert memory.of("t1") is None
+
+
+def test_belongings_are_bounded_by_projects() -> None:
+    memory = Memory(30, most=10)
+    memory.keep("huge", belongings(10))
+    assert memory.of("huge") is None
+    for number in range(4):
+        memory.keep(f"t{number}", belongings(3))
+    assert [bool(memory.of(f"t{number}")) for number in range(4)] == [False, False, True, True]
+    never = Memory(0)
+    never.keep("t", belongings(1))
+    assert never.of("t") is None

@@ -403,17 +403,35 @@ def test_the_profile_is_that_of_the_login(demo: TestClient) -> None:
     }
 
 
-def test_a_profile_costs_few_requests_and_no_new_token(demo: TestClient, cloud: Cloud) -> None:
-    demo.get(PROFILE)
+def test_a_profile_costs_nothing_within_the_cache_s_time(demo: TestClient, cloud: Cloud) -> None:
+    first = demo.get(PROFILE)
     cloud.seen.clear()
-    assert demo.get(PROFILE).status_code == 200
     # Upstream, warm: 7 to Keystone, one of them a new token (spec section 10).
-    assert sorted(cloud.seen) == [("GET", "users/u1"), ("GET", "users/u1/projects")]
+    assert demo.get(PROFILE).json() == first.json()
+    assert cloud.seen == []
+    # A project that is switched to is asked for anew.
+    cloud.projects.pop()
+    switched = demo.post("/api/v1/switch_project/p1")
+    assert set(switched.json()["projects"]) == {"p1", "p2"}
 
 
-def test_a_federated_user_has_the_projects_of_his_groups(demo: TestClient, cloud: Cloud) -> None:
+def test_without_a_cache_each_profile_is_asked_for(build: Build, cloud: Cloud) -> None:
+    client = build(trimaran={"token_cache_seconds": 0})
+    client.post(LOGIN, json=GOOD)
+    cloud.seen.clear()
+    assert client.get(PROFILE).status_code == 200
+    assert sorted(cloud.seen) == [
+        ("GET", "auth/tokens"),
+        ("GET", "users/u1"),
+        ("GET", "users/u1/projects"),
+    ]
+
+
+def test_a_federated_user_has_the_projects_of_his_groups(build: Build, cloud: Cloud) -> None:
+    client = build(trimaran={"token_cache_seconds": 0})
+    client.post(LOGIN, json=GOOD)
     cloud.federated = True
-    assert set(demo.get(PROFILE).json()["projects"]) == {"p1", "p2", "p3"}
+    assert set(client.get(PROFILE).json()["projects"]) == {"p1", "p2", "p3"}
 
 
 # -- credentials ---------------------------------------------------------
@@ -747,6 +765,30 @@ def test_cors_is_off_and_can_be_on(build: Build) -> None:
     assert answer.headers["access-control-allow-credentials"] == "true"
     stranger = client.options(PROFILE, headers={**preflight, "Origin": "https://evil.example"})
     assert "access-control-allow-origin" not in stranger.headers
+
+
+def test_errors_carry_cors_headers_too(
+    build: Build, cloud: Cloud, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = build(default={"cors_allow_origins": ["https://ui.example"]})
+    client.post(LOGIN, json=GOOD)
+
+    def refused() -> int:
+        answer = client.get(PROFILE, headers={"Origin": "https://ui.example"})
+        assert answer.headers["access-control-allow-origin"] == "https://ui.example"
+        return int(answer.status_code)
+
+    def broken(*_: Any) -> None:
+        raise KeyError("inner")
+
+    cloud.down.add("identity")
+    assert refused() == 503
+    cloud.down.clear()
+    assert refused() == 200
+    monkeypatch.setattr("trimaran.console.profile.build", broken)
+    assert refused() == 500
+    client.cookies.clear()
+    assert refused() == 401
 
 
 def test_an_unexpected_error_is_plain_text(

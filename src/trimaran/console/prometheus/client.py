@@ -1,4 +1,4 @@
-"""Asks Prometheus (spec/skyline.md 1.6)."""
+"""Asks Prometheus (spec/skyline.md 1.6), within the time that the request has (see ``budget``)."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import requests
-from requests.adapters import HTTPAdapter
 from requests.auth import HTTPBasicAuth
 
 from trimaran.config.common import Own
 from trimaran.config.console import Settings
+from trimaran.identity import budget, calls
+from trimaran.identity.transport import Transport
 
 LOG = logging.getLogger(__name__)
 
@@ -47,12 +48,9 @@ class Prometheus:
         self._verify: bool | str = (
             False if settings.trimaran.insecure else settings.default.cafile or True
         )
-        self._session = requests.Session()
+        self._session = Transport(own.threads)
         # Neither proxies nor passwords from the environment of the process.
         self._session.trust_env = False
-        adapter = HTTPAdapter(pool_maxsize=own.threads)
-        self._session.mount("http://", adapter)
-        self._session.mount("https://", adapter)
 
     def ask(self, path: str, parameters: Mapping[str, str | None]) -> Reply:
         """Sends one query.
@@ -63,14 +61,15 @@ class Prometheus:
         """
         sent = {name: value for name, value in parameters.items() if value is not None}
         try:
-            response = self._session.get(
-                f"{self._base}/{path}",
-                params=sent,
-                auth=self._auth,
-                timeout=self._timeouts,
-                verify=self._verify,
-                allow_redirects=False,
-            )
+            with calls.serving("prometheus"):
+                response = self._session.get(
+                    f"{self._base}/{path}",
+                    params=sent,
+                    auth=self._auth,
+                    timeout=budget.cut(self._timeouts),
+                    verify=self._verify,
+                    allow_redirects=False,
+                )
             return Reply(response.status_code, response.content)
         except (requests.RequestException, UnicodeError) as error:
             LOG.warning("Prometheus did not answer: %s", type(error).__name__)

@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from trimaran.cloud import gather
 from trimaran.console import faults, profile
+from trimaran.console.belongings import Belongings
 from trimaran.console.caller import Caller, CurrentCaller
 from trimaran.console.keystones import of_region
 from trimaran.console.parts import CurrentParts, Parts
@@ -97,7 +98,8 @@ def begin(request: Request, response: Response, parts: Parts, token: Token, regi
     if token.project_id != project_id:
         token = parts.identity.rescope(token, project_id, region=keystone)
     session = parts.sessions.new(token.id, region)
-    built = profile.build(parts, token, session, user=answers["user"], projects=answers["projects"])
+    known = Belongings.of(answers["user"], answers["projects"])
+    built = profile.build(parts, token, session, known=known)
     parts.sessions.set_cookies(response, session, request)
     return built
 
@@ -137,6 +139,7 @@ def logout(
     """
     revoked = _revoke_session(parts, caller)
     parts.identity.forget(caller.token.id)
+    parts.belongings.forget(caller.token.id)
     try:
         _revoke_token(parts, caller)
     except TrimaranError as error:
