@@ -17,6 +17,7 @@ from tests.support.ec2 import free_port, keys_of, running, write_conf
 from tests.support.ec2_bundle import Bundle, bundle, other_key, write_pem
 from tests.support.ec2_direct import requester
 from tests.support.ec2_jobs import jobs_of
+from tests.support.ec2_moments import BUNDLE
 from tests.support.processes import Fleet
 from trimaran.db import migrate
 from trimaran.db.models import work as states
@@ -31,15 +32,6 @@ from trimaran.ec2.protocol.errors import EC2Error
 PATIENCE = 120.0
 IMAGE = os.urandom(2_000_000)
 LOCATION = "images/image.manifest.xml"
-#: Each moment at which the process is killed.
-MOMENTS = [
-    "after note downloading",
-    "after set decrypting",
-    "after note untarring",
-    "before upload",
-    "after upload",
-    "after set available",
-]
 
 Call = Callable[..., Any]
 
@@ -135,7 +127,7 @@ def image_named(cloud: CloudEnv, name: str) -> dict[str, Any]:
     return made
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("moment", BUNDLE)
 def test_a_killed_process_leaves_one_whole_image_and_no_files(
     moment: str,
     conf: Path,

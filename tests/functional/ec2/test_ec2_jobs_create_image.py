@@ -16,6 +16,8 @@ from tests.support.cloud import DEMO, CloudEnv
 from tests.support.ec2 import write_conf
 from tests.support.ec2_direct import requester
 from tests.support.ec2_jobs import jobs_of
+from tests.support.ec2_moments import CREATE_IMAGE
+from tests.support.ec2_server import server_on_volume
 from tests.support.processes import Fleet
 from trimaran.db import migrate
 from trimaran.db.models import work as states
@@ -27,24 +29,7 @@ from trimaran.ec2.kinds.images.image_modify import deregister_image
 from trimaran.ec2.kinds.instances.instance import describe_instances
 from trimaran.ec2.parts import Parts
 
-FLAVOR = "m1.tiny"
 PATIENCE = 120.0
-
-#: Each moment at which the process is killed.
-MOMENTS = [
-    "before note stop",
-    "after note stop",
-    "before os-stop",
-    "after os-stop",
-    "after note snapshot",
-    "before createImage",
-    "after createImage",
-    "after note link",
-    "before note linked",
-    "after note linked",
-    "before os-start",
-    "after os-start",
-]
 
 
 @pytest.fixture(scope="module")
@@ -72,29 +57,8 @@ def call(parts: Parts, cloud_env: CloudEnv) -> Callable[..., Any]:
 
 @pytest.fixture(scope="module")
 def server(cloud_env: CloudEnv) -> Iterator[str]:
-    """A running server whose root is a volume."""
-    images = cloud_env.call(DEMO, "image", "GET", "/v2/images")["images"]
-    networks = cloud_env.call(DEMO, "network", "GET", "/v2.0/networks?name=private")["networks"]
-    flavors = cloud_env.call(DEMO, "compute", "GET", "/flavors")["flavors"]
-    image = next(row for row in images if row["disk_format"] == "qcow2")
-    device = {
-        "uuid": image["id"],
-        "source_type": "image",
-        "destination_type": "volume",
-        "boot_index": 0,
-        "volume_size": 1,
-        "delete_on_termination": True,
-    }
-    body = {
-        "name": f"create-image-{uuid.uuid4().hex[:8]}",
-        "flavorRef": next(row["id"] for row in flavors if row["name"] == FLAVOR),
-        "networks": [{"uuid": networks[0]["id"]}],
-        "block_device_mapping_v2": [device],
-    }
-    made = cloud_env.call(DEMO, "compute", "POST", "/servers", json={"server": body})["server"]
-    until(lambda: status(cloud_env, made["id"]) == "ACTIVE")
-    yield str(made["id"])
-    cloud_env.call(DEMO, "compute", "DELETE", f"/servers/{made['id']}", raise_exc=False)
+    with server_on_volume(cloud_env) as made:
+        yield made
 
 
 def status(cloud: CloudEnv, server_id: str) -> str:
@@ -122,7 +86,7 @@ def unfinished(parts: Parts) -> list[Any]:
     return [job for job in found if job.state in states.UNFINISHED]
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("moment", CREATE_IMAGE)
 def test_a_killed_process_leaves_one_image_and_a_running_instance(
     moment: str,
     conf: Path,

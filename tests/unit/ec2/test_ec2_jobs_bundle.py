@@ -238,14 +238,12 @@ def test_what_came_already_is_not_fetched_again(
     put(bundle(IMAGE))
     register(me)
     crew = crew_of(me)
-    last = max(openstack.objects, key=lambda key: (len(key), key))
     openstack.fail = {"part.3": 503}
     run_one(me, crew)
     openstack.fail = {}
     # What is here already could not be fetched any more.
     for number in range(3):
         openstack.objects[f"bucket/image.part.{number}"] = b"other"
-    assert last.endswith("xml") or last
     run_all(me)
     assert openstack.states[-1] == "available"
 
