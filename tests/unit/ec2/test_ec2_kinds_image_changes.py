@@ -106,7 +106,7 @@ def test_the_order_of_refusals(openstack: Workshop, me: Caller, public: str) -> 
         ({"ProductCodes": ["x"]}, "InvalidParameter"),
         ({"Attribute": "description"}, "MissingParameter"),
         ({"Description": {"Value": ""}}, "MissingParameter"),
-        ({"Description": {"Value": "x" * 256}}, "InvalidParameterValue"),
+        ({"Description": {"Value": "x" * 256}}, "ValidationError"),
         ({"Attribute": "launchPermission"}, "InvalidParameterCombination"),
         (
             {"Description": {"Value": "x"}, "LaunchPermission": {"Add": [{"Group": "all"}]}},

@@ -152,7 +152,7 @@ def test_mistakes(openstack: Storage, me: Caller) -> None:
     assert _code(me, import_key_pair, **good, DryRun=True) == "InvalidKeyPair.Duplicate"
     assert _code(me, import_key_pair, KeyName="k", PublicKeyMaterial=b"") == "MissingParameter"
     assert _code(me, import_key_pair, **{**good, "KeyName": ""}) == "MissingParameter"
-    assert _code(me, create_key_pair, KeyName="x" * 256) == "InvalidParameterValue"
+    assert _code(me, create_key_pair, KeyName="x" * 256) == "ValidationError"
     assert _code(me, create_key_pair, KeyName="x/y") == "InvalidParameterValue"
     assert _code(me, create_key_pair, KeyName="n", KeyType="dsa") == "InvalidParameterValue"
     assert _code(me, create_key_pair, KeyName="n", KeyFormat="ppk") == "UnsupportedOperation"

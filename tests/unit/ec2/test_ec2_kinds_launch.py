@@ -111,7 +111,7 @@ def test_a_launch_makes_servers_with_their_final_names(
         ({"Placement": {"Tenancy": "dedicated"}}, "UnsupportedOperation"),
         ({"UserData": "no base64!"}, "InvalidUserData.Malformed"),
         ({"UserData": base64.b64encode(b"x" * 16385).decode()}, "InvalidParameterValue"),
-        ({"ClientToken": "x" * 65}, "InvalidParameterValue"),
+        ({"ClientToken": "x" * 65}, "ValidationError"),
         ({"ImageId": "ami-00000001"}, "InvalidAMIID.NotFound"),
         ({"ImageId": "i-00000001"}, "InvalidParameterValue"),
         ({"ImageId": None}, "MissingParameter"),

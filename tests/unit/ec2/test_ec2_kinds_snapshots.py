@@ -181,7 +181,7 @@ def test_mistakes(
     assert _code(me, create_snapshot, VolumeId="snap-1") == "InvalidParameterValue"
     assert _code(me, create_snapshot, VolumeId="vol-00000001") == "InvalidVolume.NotFound"
     assert _code(them, create_snapshot, **good) == "InvalidVolume.NotFound"
-    assert _code(me, create_snapshot, **good, Description="x" * 256) == "InvalidParameterValue"
+    assert _code(me, create_snapshot, **good, Description="x" * 256) == "ValidationError"
     assert _code(me, create_snapshot, **good, Location="local") == "UnsupportedOperation"
     assert _code(me, create_snapshot, **good, DryRun=True) == "DryRunOperation"
     openstack.fail["snapshots$"] = 400

@@ -159,7 +159,7 @@ def test_an_interface_is_a_port_made_by_one_call(
         ({"SubnetId": "subnet-00000001"}, "InvalidSubnetID.NotFound"),
         ({"SubnetId": "vpc-00000001"}, "InvalidParameterValue"),
         ({"SubnetId": None}, "MissingParameter"),
-        ({"Description": "x" * 256}, "InvalidParameterValue"),
+        ({"Description": "x" * 256}, "ValidationError"),
         ({"Ipv6AddressCount": 1}, "UnsupportedOperation"),
         ({"Ipv4PrefixCount": 1}, "UnsupportedOperation"),
         ({"InterfaceType": "efa"}, "UnsupportedOperation"),

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from trimaran.ec2.protocol.errors import invalid_value
+from trimaran.ec2.protocol.errors import check_length
 
 LONGEST_TOKEN = 64
 
@@ -23,11 +23,8 @@ def check_token(request: Mapping[str, Any]) -> str:
     """The request's client token, or "".
 
     Raises:
-        EC2Error: ``InvalidParameterValue`` for one that is too long.
+        EC2Error: ``ValidationError`` for one that is too long.
     """
     token = str(request.get("ClientToken") or "")
-    if len(token) > LONGEST_TOKEN or "\0" in token:
-        raise invalid_value(
-            "ClientToken", token, f"Client tokens have at most {LONGEST_TOKEN} characters."
-        )
+    check_length("ClientToken", token, LONGEST_TOKEN)
     return token

@@ -49,6 +49,19 @@ def invalid_value(parameter: str, value: object, reason: str = "") -> EC2Error:
     return EC2Error("InvalidParameterValue", f"{text} {reason}".rstrip())
 
 
+def check_length(parameter: str, text: str, most: int) -> None:
+    """Refuse a text that is longer than its parameter may be (spec 1.7).
+
+    Raises:
+        EC2Error: ``ValidationError``.
+    """
+    if len(text) > most:
+        raise EC2Error(
+            "ValidationError",
+            f"Value ({text[:252]}...) for parameter {parameter} is longer than {most} characters.",
+        )
+
+
 def invalid_combination(message: str) -> EC2Error:
     """``InvalidParameterCombination``: parameters that exclude each other, or none of a set."""
     return EC2Error("InvalidParameterCombination", message)

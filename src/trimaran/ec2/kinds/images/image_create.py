@@ -32,19 +32,20 @@ from trimaran.ec2.kinds.instances.launch_devices import (
 )
 from trimaran.ec2.kinds.tag_rules import tag_specifications
 from trimaran.ec2.on_behalf import caller
-from trimaran.ec2.protocol.errors import EC2Error, invalid_value, unsupported
+from trimaran.ec2.protocol.errors import EC2Error, check_length, invalid_value, unsupported
 from trimaran.errors import BadRequest, Conflict, NotFound, TrimaranError
 
 Request = Mapping[str, Any]
 
-_LONGEST_NAME = 255
+_LONGEST = 255
 
 
 def create_image(ctx: Context, request: Request) -> dict[str, Any]:
     """Make an image of an instance whose root device is a volume."""
     name = request.get("Name") or ""
-    if len(name) > _LONGEST_NAME:
-        raise invalid_value("Name", name, f"Names have at most {_LONGEST_NAME} characters.")
+    description = request.get("Description") or ""
+    check_length("Name", name, _LONGEST)
+    check_length("Description", description, _LONGEST)
     if request.get("SnapshotLocation") not in (None, "", "regional"):
         raise unsupported("Snapshots are kept in the region only.")
     tags = tag_specifications(request.get("TagSpecifications"), ("image", "snapshot"))
@@ -56,7 +57,7 @@ def create_image(ctx: Context, request: Request) -> dict[str, Any]:
     wish = Wish(
         server=instance.server["id"],
         name=name or _name_of(instance),
-        description=request.get("Description") or "",
+        description=description,
         devices=devices,
         sources=sources,
         snapshot_tags=tags.get("snapshot", {}),

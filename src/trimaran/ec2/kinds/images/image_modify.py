@@ -13,6 +13,7 @@ from trimaran.ec2.kinds.images.image_own import being_made, finished_image, own_
 from trimaran.ec2.kinds.images.image_permission import Permissions, change_permissions, distinct
 from trimaran.ec2.protocol.errors import (
     EC2Error,
+    check_length,
     invalid_combination,
     invalid_value,
     missing,
@@ -81,8 +82,7 @@ def _description(request: Request) -> str:
     text = request.get("Value") if text is None else text
     if not text:
         raise missing("Description.Value")
-    if len(text) > _LONGEST_DESCRIPTION:
-        raise invalid_value("Description", text, "It has at most 255 characters.")
+    check_length("Description", text, _LONGEST_DESCRIPTION)
     return str(text)
 
 

@@ -28,6 +28,7 @@ from trimaran.ec2.kinds.instances.launch_devices import (
 from trimaran.ec2.kinds.tag_rules import tag_specifications
 from trimaran.ec2.protocol.errors import (
     EC2Error,
+    check_length,
     invalid_combination,
     invalid_value,
     missing,
@@ -58,6 +59,8 @@ def register_image(ctx: Context, request: Request) -> dict[str, Any]:
             raise unsupported(f"The parameter {parameter} is not supported.")
     tags = tag_specifications(request.get("TagSpecifications"), ("image",)).get("image")
     description = request.get("Description") or ""
+    check_length("Name", name or "", 255)
+    check_length("Description", description, 255)
     body = {"name": name or location, "visibility": "private", **_properties(ctx, request)}
     if not location:
         return {"ImageId": _register_snapshots(ctx, request, body, description, tags)}

@@ -23,7 +23,14 @@ from trimaran.ec2.context import Context
 from trimaran.ec2.kinds.instances import key_pair_material as material
 from trimaran.ec2.kinds.tag_rules import tag_specifications
 from trimaran.ec2.protocol import filters
-from trimaran.ec2.protocol.errors import EC2Error, invalid_value, missing, not_found, unsupported
+from trimaran.ec2.protocol.errors import (
+    EC2Error,
+    check_length,
+    invalid_value,
+    missing,
+    not_found,
+    unsupported,
+)
 from trimaran.ec2.tags_shown import tags_by_item
 from trimaran.errors import BadRequest, Conflict, NotFound
 
@@ -134,10 +141,7 @@ def _name(request: Request) -> str:
     name = str(request.get("KeyName") or "")
     if not name:
         raise missing("KeyName")
-    if len(name) > LONGEST_NAME:
-        raise invalid_value(
-            "KeyName", name, f"Key pair names have at most {LONGEST_NAME} characters."
-        )
+    check_length("KeyName", name, LONGEST_NAME)
     return name
 
 

@@ -36,7 +36,7 @@ from trimaran.ec2.kinds.volumes.volume_reserve import Wanted, known_token, make,
 from trimaran.ec2.kinds.vpcs.dhcp_options_ports import as_rows, port_options
 from trimaran.ec2.kinds.vpcs.subnet_kind import ZONE, one_subnet
 from trimaran.ec2.kinds.vpcs.vpc_kind import locked_vpc, usable
-from trimaran.ec2.protocol.errors import invalid_value
+from trimaran.ec2.protocol.errors import check_length
 from trimaran.ec2.reconcile_kind import Pair
 from trimaran.errors import TrimaranError, Unavailable
 
@@ -93,12 +93,9 @@ def check_description(text: str | None) -> str:
     """A description that can be kept.
 
     Raises:
-        EC2Error: ``InvalidParameterValue``.
+        EC2Error: ``ValidationError``.
     """
-    if text and (len(text) > LONGEST_DESCRIPTION or "\0" in text):
-        raise invalid_value(
-            "Description", text, f"Descriptions have at most {LONGEST_DESCRIPTION} characters."
-        )
+    check_length("Description", text or "", LONGEST_DESCRIPTION)
     return text or ""
 
 

@@ -18,7 +18,7 @@ from trimaran.ec2.kinds.volumes.volume_kind import Volumes
 from trimaran.ec2.kinds.volumes.volume_reserve import Wanted, make
 from trimaran.ec2.kinds.volumes.volume_states import status_of
 from trimaran.ec2.protocol import filters, paging
-from trimaran.ec2.protocol.errors import EC2Error, invalid_value, missing, unsupported
+from trimaran.ec2.protocol.errors import EC2Error, check_length, missing, unsupported
 from trimaran.ec2.reconcile import reconcile
 from trimaran.ec2.reconcile_kind import Pair
 from trimaran.errors import BadRequest, Conflict, NotFound
@@ -57,10 +57,7 @@ def create_snapshot(ctx: Context, request: Request) -> dict[str, Any]:
     if request.get("OutpostArn") or request.get("Location") == "local":
         raise unsupported("Snapshots are kept in the region only.")
     description = request.get("Description") or ""
-    if len(description) > LONGEST_DESCRIPTION:
-        raise invalid_value(
-            "Description", description, f"It has at most {LONGEST_DESCRIPTION} characters."
-        )
+    check_length("Description", description, LONGEST_DESCRIPTION)
     tags = tag_specifications(request.get("TagSpecifications"), ["snapshot"]).get("snapshot", {})
     volume_id = ids.check_id(request["VolumeId"], "volumeId", "vol")
     [source] = reconcile(ctx, Volumes(), [volume_id]).pairs
