@@ -73,9 +73,13 @@ def fill(magnum: Deployment, number: int, status: str, labels: dict[str, str]) -
                 for group in objects.default_nodegroups(row, template, *sizes)
             ]
             uuids.append(row["uuid"])
-        magnum.db.write(lambda s, rows=clusters: s.execute(sa.insert(Cluster), rows))
-        magnum.db.write(lambda s, rows=groups: s.execute(sa.insert(NodeGroup), rows))
+        _insert(magnum, Cluster, clusters)
+        _insert(magnum, NodeGroup, groups)
     return uuids
+
+
+def _insert(magnum: Deployment, table: Any, rows: list[dict[str, Any]]) -> None:
+    magnum.db.write(lambda session: session.execute(sa.insert(table), rows))
 
 
 def start(magnum: Deployment, fleet: Fleet, number: int, transport: str | None) -> None:
@@ -165,7 +169,7 @@ def burst(magnum: Deployment, number: int, conductors: int) -> None:
                 asked = magnum.db.read(
                     lambda s: s.scalar(sa.select(sa.func.count()).select_from(work_jobs_of()))
                 )
-                recorded = time.time() - began if asked >= number else 0.0
+                recorded = time.time() - began if asked is not None and asked >= number else 0.0
             begun = [event for event in records(log) if event["event"] == "resize"]
             if len(begun) >= number or time.time() - began > 300:
                 break

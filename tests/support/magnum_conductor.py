@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import socket
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -13,16 +14,21 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from tests.support.processes import Child, Fleet, Link
+from tests.support.processes import Child, Fleet, Link, preload
 from tests.support.servers import AMQP_URL
 from tests.support.tcp_proxy import Proxy
 from trimaran.config import magnum as options
 from trimaran.db import Database, migrate
+from trimaran.db.models import work as work_tables
 from trimaran.db.queries import magnum as queries
 from trimaran.magnum import objects, operations
 from trimaran.magnum.context import RequestContext
+
+# Importing a conductor takes seconds, and some tests start dozens.
+preload("trimaran.magnum.conductor.service")
 
 #: nobody listens there
 NO_BROKER = "rabbit://guest:guest@127.0.0.1:9/"
@@ -219,6 +225,21 @@ class Deployment:
         """Returns the node groups by name."""
         rows = self.db.read(lambda s: queries.nodegroups_of(s, cluster))
         return {row.name: row for row in rows}
+
+    def end_leases_of(self, pid: int) -> None:
+        """Ends what a dead process held, as their time would a little later."""
+        leases, jobs = work_tables.Lease, work_tables.Job
+        mine = f"%{socket.gethostname()}:{pid}"
+
+        def unit(session: Session) -> None:
+            for table, held, ended in (
+                (leases, leases.expires_at > 0, {"expires_at": 0.0}),
+                (jobs, jobs.state == work_tables.RUNNING, {"due_at": 0.0}),
+            ):
+                owner = sa.or_(table.owner.like(mine), table.owner.like(f"{mine}:%"))
+                session.execute(sa.update(table).where(held, owner).values(**ended))
+
+        self.db.write(unit)
 
     def log(self, name: str, cluster: str | None = None) -> list[dict[str, Any]]:
         """Returns the records of events.log or polls.log."""

@@ -44,6 +44,7 @@ def doomed(link: Link, conf_file: str, folder: str, interval: float) -> None:
         if points.get(str(cluster)) == list(point):
             die(place, str(cluster))
 
+    job_run: Any = JobRun
     commit: Callable[..., Any] = JobRun.commit
 
     def noted(job: JobRun, fn: Any, step: str | None = None, **updates: Any) -> Any:
@@ -53,6 +54,7 @@ def doomed(link: Link, conf_file: str, folder: str, interval: float) -> None:
         at(cluster, "after", str(step))
         return result
 
+    cluster_class: Any = Cluster
     save: Callable[..., Any] = Cluster.save
 
     def saved(cluster: Cluster) -> None:
@@ -69,7 +71,7 @@ def doomed(link: Link, conf_file: str, folder: str, interval: float) -> None:
         at(uuid, "before", "rows")
         return destroy(session, uuid)
 
-    JobRun.commit = noted  # type: ignore[method-assign]
-    Cluster.save = saved  # type: ignore[method-assign]
+    job_run.commit = noted
+    cluster_class.save = saved
     queries.destroy_cluster = destroyed
     conductor(link, conf_file, folder, interval)
