@@ -100,6 +100,21 @@ def test_buckets_are_removed_empty_only(store: Store) -> None:
     assert [name for name, _ in store.buckets(ONE)] == []
 
 
+@pytest.mark.parametrize("read", [0, 1, 3])
+def test_who_reads_leaves_nothing_open(store: Store, read: int) -> None:
+    store.create("p", "bucket")
+    with store.upload("p", "bucket", "k", "x/y") as upload:
+        upload.write(b"abc")
+        upload.finish()
+    opened = store.open("p", "bucket", "k")
+    descriptor = opened.descriptor
+    pieces = opened.chunks(0, 3, 1)
+    assert [next(pieces) for _ in range(read)] == [b"a", b"b", b"c"][:read]
+    del pieces, opened
+    with pytest.raises(OSError):
+        os.fstat(descriptor)
+
+
 def test_a_foreign_file_is_an_error_and_not_an_object(store: Store, tmp_path: Path) -> None:
     put(store, "k")
     file = next(path for path in tmp_path.rglob("*") if path.is_file())

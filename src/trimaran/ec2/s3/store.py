@@ -265,8 +265,12 @@ class Opened:
         try:
             self.entry = footer(descriptor)
         except BaseException:
-            os.close(descriptor)
+            self.close()
             raise
+
+    def __del__(self) -> None:
+        # A client that left before the first byte: nobody ever begins with ``chunks``.
+        self.close()
 
     def chunks(self, start: int, length: int, size: int = 256 * 1024) -> Iterator[bytes]:
         """The bytes from ``start`` on, in pieces; closes the object at the end."""
