@@ -10,7 +10,7 @@ from __future__ import annotations
 from trimaran.errors import TrimaranError
 
 #: Bytes handled at a time.
-PIECE = 1 << 18
+PIECE = 1 << 16
 
 
 class BundleError(TrimaranError):
