@@ -9,16 +9,20 @@ any process finishes the action or undoes it (`trimaran.ec2.jobs`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy.orm import Session
 
 from trimaran import work
 from trimaran.db.queries import work_jobs
+from trimaran.errors import TrimaranError, Unavailable
 
 if TYPE_CHECKING:
     from oslo_config import cfg
+
+    from trimaran.db import Database
 
 #: Calls to OpenStack between two signs of life at most (the call, and looks for what it did).
 CALLS = 4
@@ -82,3 +86,31 @@ def end(session: Session, job_id: str) -> None:
 def hasten(session: Session, job_id: str, delay: float = 0.0) -> None:
     """Let the job do the rest, soon."""
     work_jobs.reschedule(session, job_id, delay)
+
+
+@contextlib.contextmanager
+def settled(
+    db: Database, job_id: str, refused: Callable[[Session], object] | None = None
+) -> Iterator[None]:
+    """Settle an action's entry when OpenStack does not do what it is asked for inside.
+
+    No answer tells nothing about what was done: the job finds out, soon.  A
+    refusal is an end.  When all goes well the entry stays, for the last step.
+
+    Args:
+        db: where the entry is.
+        job_id: the entry.
+        refused: takes back what the refused step was for, and settles the entry; by
+            default, nothing having been done, the entry ends.
+
+    Raises:
+        TrimaranError: what was raised inside.
+    """
+    try:
+        yield
+    except Unavailable:
+        db.write(lambda s: hasten(s, job_id))
+        raise
+    except TrimaranError:
+        db.write(refused or (lambda s: end(s, job_id)))
+        raise

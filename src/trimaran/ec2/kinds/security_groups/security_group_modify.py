@@ -33,7 +33,6 @@ from trimaran.ec2.kinds.security_groups.security_group_permission import (
 from trimaran.ec2.kinds.security_groups.security_group_request import groups_by_id
 from trimaran.ec2.kinds.security_groups.security_group_revoke import delete_rules, rules_by_id
 from trimaran.ec2.protocol.errors import invalid_combination, missing, not_found
-from trimaran.errors import TrimaranError, Unavailable
 
 Request = Mapping[str, Any]
 
@@ -84,21 +83,12 @@ def modify_security_group_rules(ctx: Context, request: Request) -> dict[str, Any
         job_id = ctx.db.write(
             lambda s: journal.begin(s, ctx.conf, journal.MODIFY_RULES, key, payload)
         )
-        try:
+        with journal.settled(ctx.db, job_id):
             rows = make_rules(ctx, pair, [swap.rule for swap in swaps])
-        except Unavailable:
-            ctx.db.write(lambda s: journal.hasten(s, job_id))
-            raise
-        except TrimaranError:
-            ctx.db.write(lambda s: journal.end(s, job_id))
-            raise
         made = {swap.id: str(row["id"]) for swap, row in zip(swaps, rows, strict=True)}
         ctx.db.write(lambda s: _take_over(s, ctx, swaps, made))
-        try:
+        with journal.settled(ctx.db, job_id, lambda s: journal.hasten(s, job_id)):
             delete_rules(ctx.user.network.delete_security_group_rule, sorted(moved))
-        except TrimaranError:
-            ctx.db.write(lambda s: journal.hasten(s, job_id))
-            raise
         ctx.db.write(lambda s: journal.end(s, job_id))
     if said:
         ctx.db.write(lambda s: _say(s, ctx, said))

@@ -26,7 +26,7 @@ from trimaran.ec2.kinds.security_groups.security_group_request import asked_rule
 from trimaran.ec2.kinds.security_groups.security_group_view import Peers, permissions, shown_rule
 from trimaran.ec2.protocol.errors import EC2Error, invalid_combination
 from trimaran.ec2.reconcile_kind import Pair
-from trimaran.errors import NotFound, TrimaranError, Unavailable
+from trimaran.errors import NotFound
 
 Request = Mapping[str, Any]
 
@@ -123,14 +123,8 @@ def _remove(ctx: Context, pair: Pair, doomed: Sequence[Known]) -> None:
     payload = {"project": ctx.project_id, "rules": os_ids, "ids": rule_ids}
     key = f"{pair.item.id} {ctx.request_id}"
     job_id = ctx.db.write(lambda s: journal.begin(s, ctx.conf, journal.REVOKE, key, payload))
-    try:
+    with journal.settled(ctx.db, job_id):
         delete_rules(ctx.user.network.delete_security_group_rule, os_ids)
-    except Unavailable:
-        ctx.db.write(lambda s: journal.hasten(s, job_id))
-        raise
-    except TrimaranError:
-        ctx.db.write(lambda s: journal.end(s, job_id))
-        raise
 
     def finish(session: Session) -> None:
         queries.delete_items(session, ctx.project_id, rule_ids)

@@ -24,7 +24,6 @@ from trimaran.ec2 import journal
 from trimaran.ec2.context import Context
 from trimaran.ec2.kinds.vpcs import dhcp_options_ports, route_push, vpc_gateway
 from trimaran.ec2.kinds.vpn import vpn_sync
-from trimaran.errors import TrimaranError, Unavailable
 
 T = TypeVar("T")
 
@@ -58,20 +57,14 @@ def change(
         return result, begin(session, ctx, vpc_id)
 
     result, job_id = ctx.db.write(first)
-    try:
+
+    def undo(session: Session) -> None:
+        take_back(session)
+        # What Neutron took before it refused is told anew.
+        journal.hasten(session, job_id)
+
+    with journal.settled(ctx.db, job_id, undo):
         tell()
-    except Unavailable:
-        ctx.db.write(lambda s: journal.hasten(s, job_id))
-        raise
-    except TrimaranError:
-
-        def undo(session: Session) -> None:
-            take_back(session)
-            # What Neutron took before it refused is told anew.
-            journal.hasten(session, job_id)
-
-        ctx.db.write(undo)
-        raise
     ctx.db.write(lambda s: journal.end(s, job_id))
     return result
 
