@@ -69,6 +69,6 @@ def store_item(
     return items[0]
 
 
-def shown_tags(tags: Mapping[str, str] | None) -> list[dict[str, str]] | None:
-    """The tags of a create as boto3 shows them; None when there are none."""
-    return [{"Key": key, "Value": value} for key, value in sorted((tags or {}).items())] or None
+def shown_tags(tags: Mapping[str, str] | None) -> list[dict[str, str]]:
+    """The tags of a create as boto3 shows them."""
+    return [{"Key": key, "Value": value} for key, value in sorted((tags or {}).items())]

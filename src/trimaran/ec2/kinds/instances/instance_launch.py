@@ -44,6 +44,7 @@ from trimaran.ec2.kinds.instances.launch_interfaces import Made, Place
 from trimaran.ec2.kinds.instances.launch_plan import Plan, make_plan
 from trimaran.ec2.kinds.instances.launch_settle import ACTION, TRIES, Conclusion, Launch, conclude
 from trimaran.ec2.kinds.interfaces import network_interface_kind as interface_kind
+from trimaran.ec2.kinds.item_store import shown_tags
 from trimaran.ec2.protocol.errors import EC2Error
 from trimaran.ec2.reconcile import reconcile
 from trimaran.ec2.reconcile_kind import Found, Pair, View
@@ -368,7 +369,7 @@ def _delete(os_id: str, delete: Callable[[str], None]) -> bool:
 
 def _answer(ctx: Context, plan: Plan, reserved: Reserved, items: Sequence[Item]) -> dict[str, Any]:
     """The new reservation, from what is known: Nova could not tell more yet."""
-    tags = [{"Key": key, "Value": value} for key, value in sorted(plan.tags.items())]
+    tags = shown_tags(plan.tags)
     view = View(ctx, pairs=[Pair(item, None) for item in items])
     if tags:
         view.tags = {item.id: tags for item in items}

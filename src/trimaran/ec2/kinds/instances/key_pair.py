@@ -21,6 +21,7 @@ from trimaran.db.queries.ec2_tags import Tag
 from trimaran.ec2 import ids
 from trimaran.ec2.context import Context
 from trimaran.ec2.kinds.instances import key_pair_material as material
+from trimaran.ec2.kinds.item_store import shown_tags
 from trimaran.ec2.kinds.tag_rules import tag_specifications
 from trimaran.ec2.protocol import filters
 from trimaran.ec2.protocol.errors import (
@@ -183,12 +184,11 @@ def _store(ctx: Context, name: str, public: str, tags: Mapping[str, str]) -> dic
         tag_queries.set_tags(session, ctx.project_id, rows)
 
     ctx.db.write(write)
-    shown = [{"Key": key, "Value": value} for key, value in sorted(tags.items())]
     return {
         "KeyPairId": item_id,
         "KeyName": row["name"],
         "KeyFingerprint": row.get("fingerprint"),
-        "Tags": shown or None,
+        "Tags": shown_tags(tags) or None,
     }
 
 

@@ -15,6 +15,7 @@ from trimaran.db.queries import ec2_tags as tag_queries
 from trimaran.db.queries.ec2_tags import Tag
 from trimaran.ec2 import ids
 from trimaran.ec2.context import Context
+from trimaran.ec2.kinds.item_store import shown_tags
 from trimaran.ec2.kinds.security_groups import security_group_notes as notes
 from trimaran.ec2.kinds.security_groups.security_group_kind import Known, rule_id, rules_of
 from trimaran.ec2.kinds.security_groups.security_group_lookup import Groups, one_group
@@ -71,7 +72,7 @@ def _authorize(ctx: Context, request: Request, *, egress: bool) -> dict[str, Any
         Known(rule_id(row["id"]), row["id"], rule) for row, rule in zip(rows, rules, strict=True)
     ]
     _note(ctx, made, given)
-    shown = {row.id: [{"Key": k, "Value": v} for k, v in sorted(given.items())] for row in made}
+    shown = {row.id: shown_tags(given) for row in made}
     peers = _peers(ctx, found, rules)
     return {
         "Return": True,

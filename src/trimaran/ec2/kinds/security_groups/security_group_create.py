@@ -24,6 +24,7 @@ from trimaran.db.queries.ec2 import Item, NewItem
 from trimaran.db.queries.ec2_tags import Tag
 from trimaran.ec2 import ids, journal
 from trimaran.ec2.context import Context
+from trimaran.ec2.kinds.item_store import shown_tags
 from trimaran.ec2.kinds.security_groups import security_group_default as default
 from trimaran.ec2.kinds.security_groups.security_group_kind import NAME, PREFIX, name_of
 from trimaran.ec2.kinds.security_groups.security_group_lookup import all_groups, named_vpc
@@ -57,7 +58,7 @@ def create_security_group(ctx: Context, request: Request) -> dict[str, Any]:
     ctx.commit_point()
     item, job_id = _reserve(ctx, name, vpc_id, given, there)
     _make(ctx, item, job_id, name, description)
-    shown = [{"Key": key, "Value": value} for key, value in sorted(given.items())]
+    shown = shown_tags(given)
     return {
         "GroupId": item.id,
         "SecurityGroupArn": arn(ctx, "security-group", item.id),

@@ -26,6 +26,7 @@ from trimaran.db.queries.ec2_tags import Tag
 from trimaran.db.queries.ec2_tokens import ClientToken
 from trimaran.ec2 import ids
 from trimaran.ec2.context import Context
+from trimaran.ec2.kinds.item_store import shown_tags
 from trimaran.ec2.kinds.volumes.volume_kind import DRAFT, MAKING, STAGE, made
 from trimaran.ec2.protocol.errors import EC2Error
 from trimaran.ec2.reconcile_kind import Found, Pair, View
@@ -62,7 +63,7 @@ class Wanted:
 
     def tagged(self) -> list[dict[str, str]]:
         """The tags as boto3 shows them."""
-        return [{"Key": key, "Value": value} for key, value in sorted(self.tags.items())]
+        return shown_tags(self.tags)
 
 
 def make(
