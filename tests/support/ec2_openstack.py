@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import requests_mock
 
 from tests.support import keystone
@@ -19,6 +20,8 @@ from trimaran.db.models.ec2 import ClientTokenRow, DefaultVpcRow, ItemRow, TagRo
 from trimaran.db.models.work import Job, Lease
 from trimaran.ec2.context import Context
 from trimaran.ec2.on_behalf import Deputies
+from trimaran.ec2.protocol.errors import to_ec2
+from trimaran.errors import TrimaranError
 
 NOVA, NEUTRON = "http://nova.test/v2.1", "http://neutron.test/v2.0"
 GLANCE, CINDER = "http://glance.test/v2", "http://cinder.test/v3/project"
@@ -363,6 +366,15 @@ class Caller:
         result = action(context, request)
         context.commit_point()
         return result
+
+
+def code_of(me: Caller, action: Callable[..., Any], /, **request: Any) -> str:
+    """The code with which an action is refused, in our own words."""
+    with pytest.raises(TrimaranError) as caught:
+        me(action, **request)
+    told = to_ec2(caught.value)
+    assert "host-1" not in told.message, "OpenStack's words are not for the caller"
+    return told.code
 
 
 def instances_of(answer: dict[str, Any]) -> list[dict[str, Any]]:

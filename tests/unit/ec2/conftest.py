@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import requests_mock as mocking
@@ -15,8 +16,11 @@ from trimaran.db import Database
 
 
 @pytest.fixture
-def openstack(requests_mock: mocking.Mocker) -> OpenStack:
-    return OpenStack(requests_mock)
+def openstack(request: pytest.FixtureRequest, requests_mock: mocking.Mocker) -> OpenStack:
+    """The cloud: that of the test's parameter, of its module's ``CLOUD``, or a plain one."""
+    cloud: Any = getattr(request, "param", None) or getattr(request.module, "CLOUD", OpenStack)
+    made: OpenStack = cloud(requests_mock)
+    return made
 
 
 @pytest.fixture

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import requests_mock as mocking
 
 from tests.support.ec2_deaths import Death, Deaths, dying, run_all
-from tests.support.ec2_openstack import MINE, OPERATOR, Caller, instances_of
+from tests.support.ec2_openstack import MINE, OPERATOR, Caller, code_of, instances_of
 from tests.support.ec2_ports import Place, Ports
 from trimaran.cloud.network import Network
 from trimaran.db import Database
@@ -27,14 +26,9 @@ from trimaran.ec2.kinds.interfaces.network_interface_attach import attach_networ
 from trimaran.ec2.kinds.interfaces.network_interface_create import create_network_interface
 from trimaran.ec2.kinds.tag import create_tags, describe_tags
 from trimaran.ec2.kinds.vpcs.internet_gateway import detach_internet_gateway
-from trimaran.ec2.protocol.errors import to_ec2
-from trimaran.errors import TrimaranError
 from trimaran.identity import count_calls
 
-
-@pytest.fixture
-def openstack(requests_mock: mocking.Mocker) -> Ports:
-    return Ports(requests_mock)
+CLOUD = Ports
 
 
 @pytest.fixture
@@ -47,14 +41,6 @@ def vpc_only(me: Caller) -> Caller:
 @pytest.fixture
 def place(openstack: Ports, vpc_only: Caller) -> Place:
     return Place(vpc_only)
-
-
-def _code(me: Caller, action: Any, **request: Any) -> str:
-    with pytest.raises(TrimaranError) as caught:
-        me(action, **request)
-    told = to_ec2(caught.value)
-    assert "host-1" not in told.message, "Neutron's words are not for the caller"
-    return told.code
 
 
 def _interface(me: Caller, place: Place, **request: Any) -> str:
@@ -80,7 +66,7 @@ def _items(me: Caller) -> dict[str, Any]:
 def test_an_address_is_a_floating_ip(openstack: Ports, vpc_only: Caller) -> None:
     me = vpc_only
     tags = [{"ResourceType": "elastic-ip", "Tags": [{"Key": "Name", "Value": "1"}]}]
-    assert _code(me, allocate_address, Domain="vpc", DryRun=True) == "DryRunOperation"
+    assert code_of(me, allocate_address, Domain="vpc", DryRun=True) == "DryRunOperation"
     made = me(allocate_address, Domain="vpc", PublicIpv4Pool="amazon", TagSpecifications=tags)
     allocation = made["AllocationId"]
     [row] = openstack.all("floatingips")
@@ -105,8 +91,8 @@ def test_an_address_is_a_floating_ip(openstack: Ports, vpc_only: Caller) -> None
     assert _items(me) == {}
     assert me(describe_tags)["Tags"] == []
     unknown = "InvalidAllocationID.NotFound"
-    assert _code(me, release_address, AllocationId=allocation) == unknown
-    assert _code(me, describe_addresses, AllocationIds=[allocation]) == unknown
+    assert code_of(me, release_address, AllocationId=allocation) == unknown
+    assert code_of(me, describe_addresses, AllocationIds=[allocation]) == unknown
 
 
 @pytest.mark.parametrize(
@@ -123,19 +109,19 @@ def test_an_address_is_a_floating_ip(openstack: Ports, vpc_only: Caller) -> None
 def test_wrong_allocations(
     openstack: Ports, vpc_only: Caller, request_: dict[str, Any], code: str
 ) -> None:
-    assert _code(vpc_only, allocate_address, **request_) == code
+    assert code_of(vpc_only, allocate_address, **request_) == code
     assert openstack.all("floatingips") == []
 
 
 def test_quota_and_external_networks(openstack: Ports, vpc_only: Caller) -> None:
     openstack.most["floatingips"] = 1
     _allocate(vpc_only)
-    assert _code(vpc_only, allocate_address) == "AddressLimitExceeded"
+    assert code_of(vpc_only, allocate_address) == "AddressLimitExceeded"
     assert len(_items(vpc_only)) == 1
     openstack.put("networks", name="public2", project_id=OPERATOR, external=True)
-    assert _code(vpc_only, allocate_address) == "Unsupported"
+    assert code_of(vpc_only, allocate_address) == "Unsupported"
     openstack.topology["networks"].clear()
-    assert _code(vpc_only, allocate_address) == "Unsupported"
+    assert code_of(vpc_only, allocate_address) == "Unsupported"
 
 
 @pytest.mark.parametrize("moment", range(4))
@@ -161,7 +147,7 @@ def test_associations(openstack: Ports, vpc_only: Caller, place: Place) -> None:
     [other] = set(openstack.addresses(first)) - {"10.0.1.9"}
     allocation, public = _allocate(me)
     asked = {"AllocationId": allocation}
-    assert _code(me, associate_address, **asked, NetworkInterfaceId=first, DryRun=True) == (
+    assert code_of(me, associate_address, **asked, NetworkInterfaceId=first, DryRun=True) == (
         "DryRunOperation"
     )
     association = me(associate_address, **asked, NetworkInterfaceId=first)["AssociationId"]
@@ -187,10 +173,10 @@ def test_associations(openstack: Ports, vpc_only: Caller, place: Place) -> None:
         {"NetworkInterfaceId": second},
         {"NetworkInterfaceId": first, "PrivateIpAddress": other},
     ):
-        assert _code(me, associate_address, **asked, **target) == "Resource.AlreadyAssociated"
+        assert code_of(me, associate_address, **asked, **target) == "Resource.AlreadyAssociated"
         moved = me(associate_address, **asked, **target, AllowReassociation=True)
         assert moved["AssociationId"] not in (association, ids.derive(allocation, "eipassoc"))
-        assert _code(me, disassociate_address, AssociationId=association) == (
+        assert code_of(me, disassociate_address, AssociationId=association) == (
             "InvalidAssociationID.NotFound"
         )
         association = moved["AssociationId"]
@@ -201,7 +187,7 @@ def test_associations(openstack: Ports, vpc_only: Caller, place: Place) -> None:
     # One more of the same is no error (for the address's own id), and not for an unknown one.
     me(disassociate_address, AssociationId=ids.derive(allocation, "eipassoc"))
     for unknown in ("eipassoc-00000001", association):
-        assert _code(me, disassociate_address, AssociationId=unknown) == (
+        assert code_of(me, disassociate_address, AssociationId=unknown) == (
             "InvalidAssociationID.NotFound"
         )
 
@@ -215,7 +201,7 @@ def test_an_address_leads_to_the_one_interface_of_an_instance(
     instance = instances_of(me(describe_instances))[0]["InstanceId"]
     allocation, public = _allocate(me)
     asked = {"AllocationId": allocation, "InstanceId": instance}
-    assert _code(me, associate_address, **asked) == "InvalidParameterCombination"
+    assert code_of(me, associate_address, **asked) == "InvalidParameterCombination"
     plugged = [_interface(me, place) for _ in range(2)]
     attach = attach_network_interface
     me(attach, NetworkInterfaceId=plugged[0], InstanceId=instance, DeviceIndex=1)
@@ -228,10 +214,10 @@ def test_an_address_leads_to_the_one_interface_of_an_instance(
     assert len(instances_of(me(describe_instances, Filters=by_address))) == 1
     me(disassociate_address, PublicIp=public)
     me(attach, NetworkInterfaceId=plugged[1], InstanceId=instance, DeviceIndex=2)
-    assert _code(me, associate_address, **asked) == "InvalidInstanceID"
+    assert code_of(me, associate_address, **asked) == "InvalidInstanceID"
     # The interface must be the instance's.
     foreign = {**asked, "NetworkInterfaceId": _interface(me, place)}
-    assert _code(me, associate_address, **foreign) == "InvalidParameterCombination"
+    assert code_of(me, associate_address, **foreign) == "InvalidParameterCombination"
     me(associate_address, **{**asked, "NetworkInterfaceId": plugged[1]})
 
 
@@ -325,14 +311,14 @@ def test_wrong_requests(
         name: names.get(value, value) if isinstance(value, str) else value
         for name, value in request_.items()
     }
-    assert _code(vpc_only, action, **request) == code
+    assert code_of(vpc_only, action, **request) == code
 
 
 def test_without_a_way_out_there_is_no_association(openstack: Ports, vpc_only: Caller) -> None:
     place = Place(vpc_only, gateway=False)
     allocation, _ = _allocate(vpc_only)
     asked = {"AllocationId": allocation, "NetworkInterfaceId": _interface(vpc_only, place)}
-    assert _code(vpc_only, associate_address, **asked) == "Gateway.NotAttached"
+    assert code_of(vpc_only, associate_address, **asked) == "Gateway.NotAttached"
 
 
 def test_gateway_and_interface_in_use(openstack: Ports, vpc_only: Caller, place: Place) -> None:
@@ -341,12 +327,12 @@ def test_gateway_and_interface_in_use(openstack: Ports, vpc_only: Caller, place:
     allocation, public = _allocate(me)
     me(associate_address, AllocationId=allocation, NetworkInterfaceId=interface)
     gateway = {"InternetGatewayId": place.gateway, "VpcId": place.vpc}
-    assert _code(me, detach_internet_gateway, **gateway) == "DependencyViolation"
-    assert _code(me, release_address, AllocationId=allocation) == "InvalidIPAddress.InUse"
+    assert code_of(me, detach_internet_gateway, **gateway) == "DependencyViolation"
+    assert code_of(me, release_address, AllocationId=allocation) == "InvalidIPAddress.InUse"
     # The same private address cannot have two.
     second, _ = _allocate(me)
     asked = {"AllocationId": second, "NetworkInterfaceId": interface}
-    assert _code(me, associate_address, **asked) == "Resource.AlreadyAssociated"
+    assert code_of(me, associate_address, **asked) == "Resource.AlreadyAssociated"
     # Without its private address, and without its interface, an address is free.
     private = openstack.address(public)["fixed_ip_address"]
     [other] = set(openstack.addresses(interface)) - {private}
@@ -434,7 +420,7 @@ def test_what_others_made_is_the_projects_too(
     by_ip = vpc_only(describe_addresses, PublicIps=[row["PublicIp"]])["Addresses"]
     assert by_ip == [row]
     asked = {"AllocationIds": [row["AllocationId"]]}
-    assert _code(them, describe_addresses, **asked) == "InvalidAllocationID.NotFound"
+    assert code_of(them, describe_addresses, **asked) == "InvalidAllocationID.NotFound"
     del openstack.topology["floatingips"][openstack.address(row["PublicIp"])["id"]]
     assert vpc_only(describe_addresses)["Addresses"] == []
     assert _items(vpc_only) == {}
@@ -493,8 +479,8 @@ def test_standard_addresses_have_no_item(openstack: Ports, me: Caller) -> None:
     me(disassociate_address, PublicIp=public)
     assert openstack.address(public)["port_id"] is None
     vpc = me(allocate_address, Domain="vpc")
-    assert _code(me, release_address, PublicIp=vpc["PublicIp"]) == "InvalidParameterValue"
+    assert code_of(me, release_address, PublicIp=vpc["PublicIp"]) == "InvalidParameterValue"
     assert [row["Domain"] for row in me(describe_addresses)["Addresses"]].count("vpc") == 1
     me(release_address, PublicIp=public)
-    assert _code(me, release_address, PublicIp=public) == "AuthFailure"
+    assert code_of(me, release_address, PublicIp=public) == "AuthFailure"
     assert len(openstack.all("floatingips")) == 1

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import requests_mock as mocking
 import sqlalchemy as sa
 
 from tests.support import keystone
 from tests.support.ec2_deaths import Death, Deaths, dying, run_all
 from tests.support.ec2_neutron import Neutron
-from tests.support.ec2_openstack import MINE, NEUTRON, Caller
+from tests.support.ec2_openstack import MINE, NEUTRON, Caller, code_of
 from trimaran import work
 from trimaran.cloud import Cloud
 from trimaran.cloud.network import Network
@@ -34,9 +33,9 @@ from trimaran.ec2.kinds.vpcs.internet_gateway import (
 from trimaran.ec2.kinds.vpcs.route_table import describe_route_tables
 from trimaran.ec2.kinds.vpcs.subnet import delete_subnet, describe_subnets
 from trimaran.ec2.kinds.vpcs.vpc import delete_vpc, describe_vpcs
-from trimaran.ec2.protocol.errors import to_ec2
-from trimaran.errors import TrimaranError
 from trimaran.identity import count_calls
+
+CLOUD = Neutron
 
 
 class Policy:
@@ -66,21 +65,10 @@ class VpcOnly(Caller):
 
 
 @pytest.fixture
-def openstack(requests_mock: mocking.Mocker) -> Neutron:
-    return Neutron(requests_mock)
-
-
-@pytest.fixture
 def mine(
     openstack: Neutron, ec2_cloud: Cloud, ec2_db: Database, tmp_path: Path, _address: None
 ) -> VpcOnly:
     return VpcOnly(ec2_cloud, ec2_db, keystone.token(), tmp_path)
-
-
-def _code(me: Caller, action: Any, **request: Any) -> str:
-    with pytest.raises(TrimaranError) as caught:
-        me(action, **request)
-    return to_ec2(caught.value).code
 
 
 def _vpcs(me: Caller) -> list[str]:
@@ -157,13 +145,13 @@ def test_where_it_is_never_made(
 ) -> None:
     if classic:
         assert _vpcs(me) == []
-        assert _code(me, create_default_vpc) == "UnsupportedOperation"
+        assert code_of(me, create_default_vpc) == "UnsupportedOperation"
     else:
         # Who may not make one, a dry run, and the service itself.
         mine.policy = Policy("ec2:CreateDefaultVpc")
         assert _vpcs(mine) == []
         mine.policy = Policy()
-        assert _code(mine, describe_vpcs, DryRun=True) == "DryRunOperation"
+        assert code_of(mine, describe_vpcs, DryRun=True) == "DryRunOperation"
         service = mine.context()
         service.token = keystone.token(user={"id": "", "name": ""})
         assert ensure_default_vpc(service) is None
@@ -197,7 +185,7 @@ def test_a_failure_is_not_repeated_by_each_describe(openstack: Neutron, mine: Vp
 def test_a_wish_is_not_held_off_and_tells_its_failure(openstack: Neutron, mine: VpcOnly) -> None:
     openstack.most["routers"] = 0
     assert _vpcs(mine) == []
-    assert _code(mine, create_default_vpc) == "VpcLimitExceeded"
+    assert code_of(mine, create_default_vpc) == "VpcLimitExceeded"
     openstack.most = {}
     made = mine(create_default_vpc)["Vpc"]
     assert made["IsDefault"]
@@ -211,10 +199,10 @@ def test_what_was_deleted_stays_away(openstack: Neutron, mine: VpcOnly) -> None:
     assert openstack.left() == before
     _pass_time(mine)
     assert (_vpcs(mine), openstack.left()) == ([], before)
-    assert _code(mine, create_default_subnet, AvailabilityZone="nova") == "DefaultVpcDoesNotExist"
+    assert code_of(mine, create_default_subnet, AvailabilityZone="nova") == "DefaultVpcDoesNotExist"
     [again] = [mine(create_default_vpc)["Vpc"]["VpcId"]]
     assert _vpcs(mine) == [again]
-    assert _code(mine, create_default_vpc) == "DefaultVpcAlreadyExists"
+    assert code_of(mine, create_default_vpc) == "DefaultVpcAlreadyExists"
 
 
 @pytest.mark.parametrize("at", [0, 3])
@@ -237,9 +225,9 @@ def test_a_deletion_that_another_process_completes_is_a_deletion(
 def test_default_subnets_find_a_free_range(openstack: Neutron, mine: VpcOnly) -> None:
     openstack.zones = ["nova", "zone-2", "internal"]
     [vpc] = _vpcs(mine)
-    twice = _code(mine, create_default_subnet, AvailabilityZone="nova")
+    twice = code_of(mine, create_default_subnet, AvailabilityZone="nova")
     assert twice == "DefaultSubnetAlreadyExistsInAvailabilityZone"
-    unknown = _code(mine, create_default_subnet, AvailabilityZone="mars")
+    unknown = code_of(mine, create_default_subnet, AvailabilityZone="mars")
     assert unknown == "InvalidAvailabilityZone.NotFound"
     made = mine(create_default_subnet, AvailabilityZone="zone-2")["Subnet"]
     assert (made["CidrBlock"], made["VpcId"]) == ("172.31.16.0/20", vpc)

@@ -6,13 +6,12 @@ from functools import partial
 from typing import Any
 
 import pytest
-import requests_mock as mocking
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from tests.support.ec2_deaths import Death, Deaths, dying, run_all
 from tests.support.ec2_neutron import Neutron
-from tests.support.ec2_openstack import MINE, NEUTRON, Caller
+from tests.support.ec2_openstack import MINE, NEUTRON, Caller, code_of
 from tests.support.ec2_vpn import Vpn
 from trimaran.cloud.network import Network
 from trimaran.db import Database
@@ -49,9 +48,9 @@ from trimaran.ec2.kinds.vpcs.route_table_association import (
 from trimaran.ec2.kinds.vpcs.subnet_create import create_subnet
 from trimaran.ec2.kinds.vpcs.vpc import describe_vpcs
 from trimaran.ec2.kinds.vpcs.vpc_create import create_vpc
-from trimaran.ec2.protocol.errors import to_ec2
-from trimaran.errors import TrimaranError
 from trimaran.identity import count_calls
+
+CLOUD = Neutron
 
 LOCAL = {
     "DestinationCidrBlock": "10.0.0.0/16",
@@ -60,12 +59,6 @@ LOCAL = {
     "State": "active",
 }
 ANYWHERE = "0.0.0.0/0"
-
-
-@pytest.fixture
-def openstack(request: pytest.FixtureRequest, requests_mock: mocking.Mocker) -> Neutron:
-    made: Neutron = getattr(request, "param", Neutron)(requests_mock)
-    return made
 
 
 @pytest.fixture
@@ -82,14 +75,6 @@ def subnet(vpc: str, me: Caller) -> str:
 @pytest.fixture
 def igw(openstack: Neutron, me: Caller) -> str:
     return str(me(create_internet_gateway)["InternetGateway"]["InternetGatewayId"])
-
-
-def _code(me: Caller, action: Any, **request: Any) -> str:
-    with pytest.raises(TrimaranError) as caught:
-        me(action, **request)
-    told = to_ec2(caught.value)
-    assert "host-1" not in told.message, "Neutron's words are not for the caller"
-    return told.code
 
 
 def _main(me: Caller, vpc: str) -> str:
@@ -160,19 +145,19 @@ def test_a_gateway_gives_its_vpc_a_way_out(
 
 def test_gateways_in_every_wrong_order(openstack: Neutron, me: Caller, vpc: str, igw: str) -> None:
     pair = {"InternetGatewayId": igw, "VpcId": vpc}
-    assert _code(me, detach_internet_gateway, **pair) == "Gateway.NotAttached"
+    assert code_of(me, detach_internet_gateway, **pair) == "Gateway.NotAttached"
     me(attach_internet_gateway, **pair)
-    assert _code(me, attach_internet_gateway, **pair) == "Resource.AlreadyAssociated"
+    assert code_of(me, attach_internet_gateway, **pair) == "Resource.AlreadyAssociated"
     second = me(create_internet_gateway)["InternetGateway"]["InternetGatewayId"]
     other = {"InternetGatewayId": second, "VpcId": vpc}
-    assert _code(me, attach_internet_gateway, **other) == "InvalidParameterValue"
-    assert _code(me, delete_internet_gateway, InternetGatewayId=igw) == "DependencyViolation"
+    assert code_of(me, attach_internet_gateway, **other) == "InvalidParameterValue"
+    assert code_of(me, delete_internet_gateway, InternetGatewayId=igw) == "DependencyViolation"
     unknown = {"InternetGatewayId": "igw-00000001"}
     gone = "InvalidInternetGatewayID.NotFound"
-    assert _code(me, delete_internet_gateway, **unknown) == gone
-    assert _code(me, attach_internet_gateway, **unknown, VpcId=vpc) == gone
+    assert code_of(me, delete_internet_gateway, **unknown) == gone
+    assert code_of(me, attach_internet_gateway, **unknown, VpcId=vpc) == gone
     nowhere = {"InternetGatewayId": second, "VpcId": "vpc-00000001"}
-    assert _code(me, attach_internet_gateway, **nowhere) == "InvalidVpcID.NotFound"
+    assert code_of(me, attach_internet_gateway, **nowhere) == "InvalidVpcID.NotFound"
 
 
 @pytest.mark.parametrize("networks", [0, 2])
@@ -183,7 +168,7 @@ def test_an_external_network_that_is_none_or_ambiguous(
     for _ in range(networks):
         openstack.put("networks", project_id="operator", external=True)
     pair = {"InternetGatewayId": igw, "VpcId": vpc}
-    assert _code(me, attach_internet_gateway, **pair) == "Unsupported"
+    assert code_of(me, attach_internet_gateway, **pair) == "Unsupported"
     [shown] = me(describe_internet_gateways)["InternetGateways"]
     assert shown["Attachments"] == []
 
@@ -198,12 +183,12 @@ def test_mapped_addresses_keep_the_gateway(
         "eipalloc", None, MINE, {"network_interface_id": interface}, id="eipalloc-00000001"
     )
     _add(me, address)
-    assert _code(me, detach_internet_gateway, **pair) == "DependencyViolation"
+    assert code_of(me, detach_internet_gateway, **pair) == "DependencyViolation"
     me.db.write(lambda s: queries.delete_items(s, MINE, [address.id]))
     # An address that was mapped in Neutron only.
     port = openstack.port(openstack.named(subnet, "networks")["id"], "10.0.1.7")
     openstack.put("floatingips", port_id=port["id"])
-    assert _code(me, detach_internet_gateway, **pair) == "DependencyViolation"
+    assert code_of(me, detach_internet_gateway, **pair) == "DependencyViolation"
     [shown] = me(describe_internet_gateways)["InternetGateways"]
     assert shown["Attachments"] == [{"VpcId": vpc, "State": "available"}]
     run_all(me)
@@ -228,7 +213,7 @@ def test_a_new_table_has_the_local_route(openstack: Neutron, me: Caller, vpc: st
     }
     assert me(create_route_table, **asked)["RouteTable"] == made
     mismatch = {"VpcId": vpc, "ClientToken": "t"}
-    assert _code(me, create_route_table, **mismatch) == "IdempotentParameterMismatch"
+    assert code_of(me, create_route_table, **mismatch) == "IdempotentParameterMismatch"
     assert len(me(describe_route_tables)["RouteTables"]) == 2
 
 
@@ -245,9 +230,9 @@ def test_the_main_table_is_associated_with_the_vpc(
             "Main": True,
         }
     ]
-    assert _code(me, delete_route_table, RouteTableId=main) == "DependencyViolation"
+    assert code_of(me, delete_route_table, RouteTableId=main) == "DependencyViolation"
     association = ids.derive(vpc, "rtbassoc")
-    refused = _code(me, disassociate_route_table, AssociationId=association)
+    refused = code_of(me, disassociate_route_table, AssociationId=association)
     assert refused == "InvalidParameterValue"
 
 
@@ -266,10 +251,10 @@ def test_subnets_use_their_table_or_the_main_one(
     [association] = shown["Associations"]
     assert (association["SubnetId"], association["Main"]) == (subnet, False)
     assert (
-        _code(me, associate_route_table, RouteTableId=table, SubnetId=subnet)
+        code_of(me, associate_route_table, RouteTableId=table, SubnetId=subnet)
         == "Resource.AlreadyAssociated"
     )
-    assert _code(me, delete_route_table, RouteTableId=table) == "DependencyViolation"
+    assert code_of(me, delete_route_table, RouteTableId=table) == "DependencyViolation"
     other = _table(me, vpc)
     replaced = me(
         replace_route_table_association,
@@ -279,7 +264,7 @@ def test_subnets_use_their_table_or_the_main_one(
     assert replaced["NewAssociationId"] == made["AssociationId"]
     assert ANYWHERE not in openstack.routes(subnet)
     me(disassociate_route_table, AssociationId=made["AssociationId"])
-    gone = _code(me, disassociate_route_table, AssociationId=made["AssociationId"])
+    gone = code_of(me, disassociate_route_table, AssociationId=made["AssociationId"])
     assert gone == "InvalidAssociationID.NotFound"
     # Another main table changes what all others use.
     main = ids.derive(vpc, "rtbassoc")
@@ -294,16 +279,16 @@ def test_tables_of_another_vpc_are_refused(
     elsewhere = str(me(create_vpc, CidrBlock="10.5.0.0/16")["Vpc"]["VpcId"])
     table = _table(me, elsewhere)
     pair = {"RouteTableId": table, "SubnetId": subnet}
-    assert _code(me, associate_route_table, **pair) == "InvalidParameterValue"
+    assert code_of(me, associate_route_table, **pair) == "InvalidParameterValue"
     me(attach_internet_gateway, InternetGatewayId=igw, VpcId=vpc)
     route = {"RouteTableId": table, "DestinationCidrBlock": ANYWHERE}
-    assert _code(me, create_route, **route, GatewayId=igw) == "InvalidParameterValue"
+    assert code_of(me, create_route, **route, GatewayId=igw) == "InvalidParameterValue"
     interface = _interface(me, vpc, 1, "10.0.1.7")
-    refused = _code(me, create_route, **route, NetworkInterfaceId=interface)
+    refused = code_of(me, create_route, **route, NetworkInterfaceId=interface)
     assert refused == "InvalidParameterValue"
     main = ids.derive(vpc, "rtbassoc")
     replace = {"AssociationId": main, "RouteTableId": table}
-    assert _code(me, replace_route_table_association, **replace) == "InvalidParameterValue"
+    assert code_of(me, replace_route_table_association, **replace) == "InvalidParameterValue"
 
 
 # -- routes ----------------------------------------------------------------------
@@ -314,30 +299,30 @@ def test_routes_that_there_cannot_be(openstack: Neutron, me: Caller, vpc: str, i
     table = _main(me, vpc)
     to = {"RouteTableId": table, "DestinationCidrBlock": ANYWHERE}
     inside = {"RouteTableId": table, "DestinationCidrBlock": "10.0.5.0/24", "GatewayId": igw}
-    assert _code(me, create_route, **inside) == "InvalidParameterValue"
-    assert _code(me, create_route, **to) == "MissingParameter"
+    assert code_of(me, create_route, **inside) == "InvalidParameterValue"
+    assert code_of(me, create_route, **to) == "MissingParameter"
     both = {"GatewayId": igw, "InstanceId": "i-00000001"}
-    assert _code(me, create_route, **to, **both) == "InvalidParameterCombination"
+    assert code_of(me, create_route, **to, **both) == "InvalidParameterCombination"
     peer = {"VpcPeeringConnectionId": "pcx-00000001"}
-    assert _code(me, create_route, **to, **peer) == "InvalidRequest"
-    assert _code(me, create_route, **to, NatGatewayId="nat-1") == "UnsupportedOperation"
+    assert code_of(me, create_route, **to, **peer) == "InvalidRequest"
+    assert code_of(me, create_route, **to, NatGatewayId="nat-1") == "UnsupportedOperation"
     ipv6 = {"RouteTableId": table, "DestinationIpv6CidrBlock": "::/0", "GatewayId": igw}
-    assert _code(me, create_route, **ipv6) == "UnsupportedOperation"
+    assert code_of(me, create_route, **ipv6) == "UnsupportedOperation"
     vgw = "vgw-00000001"
-    assert _code(me, create_route, **to, GatewayId=vgw) == "InvalidGatewayID.NotFound"
+    assert code_of(me, create_route, **to, GatewayId=vgw) == "InvalidGatewayID.NotFound"
     gone = {
         "GatewayId": ("igw-00000001", "InvalidInternetGatewayID.NotFound"),
         "InstanceId": ("i-00000001", "InvalidInstanceID.NotFound"),
         "NetworkInterfaceId": ("eni-00000009", "InvalidNetworkInterfaceID.NotFound"),
     }
     for parameter, (target, code) in gone.items():
-        assert _code(me, create_route, **to, **{parameter: target}) == code
+        assert code_of(me, create_route, **to, **{parameter: target}) == code
     bad = {**to, "DestinationCidrBlock": "10.0.0.0/99", "GatewayId": igw}
-    assert _code(me, create_route, **bad) == "InvalidParameterValue"
+    assert code_of(me, create_route, **bad) == "InvalidParameterValue"
     local = {"RouteTableId": table, "DestinationCidrBlock": "10.0.0.0/16"}
-    assert _code(me, delete_route, **local) == "InvalidParameterValue"
-    assert _code(me, delete_route, **to) == "InvalidRoute.NotFound"
-    assert _code(me, replace_route, **to, GatewayId=igw) == "InvalidRoute.NotFound"
+    assert code_of(me, delete_route, **local) == "InvalidParameterValue"
+    assert code_of(me, delete_route, **to) == "InvalidRoute.NotFound"
+    assert code_of(me, replace_route, **to, GatewayId=igw) == "InvalidRoute.NotFound"
     assert _routes(me, table) == [LOCAL]
 
 
@@ -350,7 +335,7 @@ def test_the_same_route_twice_and_another_target(
     for _ in range(2):
         assert me(create_route, **to, GatewayId=igw) == {"Return": True}
     interface = _interface(me, vpc, 1, "10.0.1.7")
-    refused = _code(me, create_route, **to, NetworkInterfaceId=interface)
+    refused = code_of(me, create_route, **to, NetworkInterfaceId=interface)
     assert refused == "RouteAlreadyExists"
     me(replace_route, **to, NetworkInterfaceId=interface)
     # Through a guest that routes: the others learn its address as their way out.
@@ -369,7 +354,7 @@ def test_a_route_to_an_instance(openstack: Neutron, me: Caller, vpc: str, subnet
     server = openstack.server(status="ACTIVE")
     _add(me, NewItem("i", server["id"], MINE, {}, vpc, id="i-00000001"))
     to = {"RouteTableId": table, "DestinationCidrBlock": "192.168.0.0/16"}
-    assert _code(me, create_route, **to, InstanceId="i-00000001") == "InvalidParameterValue"
+    assert code_of(me, create_route, **to, InstanceId="i-00000001") == "InvalidParameterValue"
     first = _interface(me, vpc, 1, "10.0.1.7", instance_id="i-00000001")
     me(create_route, **to, InstanceId="i-00000001")
     [_, route] = _routes(me, table)
@@ -385,7 +370,7 @@ def test_a_route_to_an_instance(openstack: Neutron, me: Caller, vpc: str, subnet
     assert _routes(me, table)[1]["State"] == "blackhole"
     _interface(me, vpc, 2, "10.0.1.8", instance_id="i-00000001")
     again = {**to, "DestinationCidrBlock": "192.0.2.0/24", "InstanceId": "i-00000001"}
-    assert _code(me, create_route, **again) == "InvalidInstanceID"
+    assert code_of(me, create_route, **again) == "InvalidInstanceID"
     # A vanished target is a black hole, to guests as well once something is told.
     me.db.write(lambda s: queries.delete_items(s, MINE, [first]))
     assert _routes(me, table)[1]["State"] == "blackhole"
@@ -400,11 +385,11 @@ def test_routes_of_a_vpn_gateway_come_by_propagation(
 ) -> None:
     table = _main(me, vpc)
     both = {"RouteTableId": table, "GatewayId": "vgw-00000001"}
-    missing = _code(me, enable_vgw_route_propagation, **both)
+    missing = code_of(me, enable_vgw_route_propagation, **both)
     assert missing == "InvalidVpnGatewayID.NotFound"
     me(disable_vgw_route_propagation, **both)
     _add(me, NewItem("vgw", None, MINE, id="vgw-00000001"))
-    assert _code(me, enable_vgw_route_propagation, **both) == "Gateway.NotAttached"
+    assert code_of(me, enable_vgw_route_propagation, **both) == "Gateway.NotAttached"
     me.db.write(lambda s: queries.update_item(s, MINE, "vgw-00000001", vpc_id=vpc))
     outside = {"network_id": openstack.external["id"]}
     openstack.named(vpc, "routers")["external_gateway_info"] = outside
@@ -450,7 +435,7 @@ def test_what_neutron_refuses_is_taken_back(
         me(create_route, RouteTableId=table, DestinationCidrBlock=cidr, GatewayId=igw)
     before = openstack.routes(subnet)
     one_too_many = {"RouteTableId": table, "DestinationCidrBlock": "192.168.99.0/24"}
-    assert _code(me, create_route, **one_too_many, GatewayId=igw) == "RouteLimitExceeded"
+    assert code_of(me, create_route, **one_too_many, GatewayId=igw) == "RouteLimitExceeded"
     assert len(_routes(me, table)) == 19
     run_all(me)
     assert openstack.routes(subnet) == before
@@ -542,7 +527,7 @@ def test_an_answer_that_got_lost_is_made_good(
 ) -> None:
     openstack.fail = {"/routers/": 503}
     pair = {"InternetGatewayId": igw, "VpcId": vpc}
-    assert _code(me, attach_internet_gateway, **pair) == "Unavailable"
+    assert code_of(me, attach_internet_gateway, **pair) == "Unavailable"
     openstack.fail = {}
     run_all(me)
     assert openstack.named(vpc, "routers")["external_gateway_info"] is not None
@@ -575,7 +560,7 @@ def test_a_set_of_options(openstack: Neutron, me: Caller) -> None:
     by_value = [{"Name": "value", "Values": ["192.0.2.*"]}, {"Name": "key", "Values": ["ntp*"]}]
     assert me(describe_dhcp_options, Filters=by_value)["DhcpOptions"] == [shown]
     me(delete_dhcp_options, DhcpOptionsId=made)
-    unknown = _code(me, describe_dhcp_options, DhcpOptionsIds=[made])
+    unknown = code_of(me, describe_dhcp_options, DhcpOptionsIds=[made])
     assert unknown == "InvalidDhcpOptionsID.NotFound"
 
 
@@ -594,7 +579,7 @@ def test_options_that_there_are_not(
     openstack: Neutron, me: Caller, key: str, values: list[str], code: str
 ) -> None:
     rows = [{"Key": key, "Values": values}]
-    assert _code(me, create_dhcp_options, DhcpConfigurations=rows) == code
+    assert code_of(me, create_dhcp_options, DhcpConfigurations=rows) == code
     assert me(describe_dhcp_options)["DhcpOptions"] == []
 
 
@@ -620,7 +605,7 @@ def test_interfaces_of_that_vpc_and_no_other_learn_the_options(
     assert other["extra_dhcp_opts"] == []
     shown = {row["VpcId"]: row["DhcpOptionsId"] for row in me(describe_vpcs)["Vpcs"]}
     assert shown == {vpc: options, elsewhere: "default"}
-    assert _code(me, delete_dhcp_options, DhcpOptionsId=options) == "DependencyViolation"
+    assert code_of(me, delete_dhcp_options, DhcpOptionsId=options) == "DependencyViolation"
     puts = len([call for call in openstack.calls(NEUTRON) if call[0] == "PUT"])
     me(associate_dhcp_options, **pair)
     again = len([call for call in openstack.calls(NEUTRON) if call[0] == "PUT"])

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import requests_mock as mocking
 
 from tests.support.ec2_deaths import Death, Deaths, dying, run_all
 from tests.support.ec2_neutron import Neutron
-from tests.support.ec2_openstack import MINE, NEUTRON, Caller
+from tests.support.ec2_openstack import MINE, NEUTRON, Caller, code_of
 from trimaran.cloud.network import Network
 from trimaran.db import Database
 from trimaran.db.queries import ec2 as queries
@@ -27,22 +26,10 @@ from trimaran.ec2.kinds.vpcs.subnet_create import create_subnet
 from trimaran.ec2.kinds.vpcs.vpc import delete_vpc, describe_vpcs
 from trimaran.ec2.kinds.vpcs.vpc_attribute import describe_vpc_attribute, modify_vpc_attribute
 from trimaran.ec2.kinds.vpcs.vpc_create import create_vpc
-from trimaran.ec2.protocol.errors import to_ec2
 from trimaran.errors import TrimaranError
 from trimaran.identity import count_calls
 
-
-@pytest.fixture
-def openstack(requests_mock: mocking.Mocker) -> Neutron:
-    return Neutron(requests_mock)
-
-
-def _code(me: Caller, action: Any, **request: Any) -> str:
-    with pytest.raises(TrimaranError) as caught:
-        me(action, **request)
-    told = to_ec2(caught.value)
-    assert "host-1" not in told.message, "Neutron's words are not for the caller"
-    return told.code
+CLOUD = Neutron
 
 
 def _tagged(kind: str, **tags: str) -> list[dict[str, Any]]:
@@ -122,7 +109,7 @@ def test_a_vpc_is_a_router_a_main_table_and_a_default_group(openstack: Neutron, 
     ],
 )
 def test_ranges_that_no_vpc_has(openstack: Neutron, me: Caller, cidr: str, code: str) -> None:
-    assert _code(me, create_vpc, CidrBlock=cidr) == code
+    assert code_of(me, create_vpc, CidrBlock=cidr) == code
     assert openstack.calls(NEUTRON) == []
 
 
@@ -144,7 +131,7 @@ def test_host_bits_are_masked_off(openstack: Neutron, me: Caller) -> None:
 def test_what_a_vpc_cannot_have_is_refused(
     openstack: Neutron, me: Caller, request_: dict[str, Any]
 ) -> None:
-    assert _code(me, create_vpc, CidrBlock="10.0.0.0/16", **request_) == "UnsupportedOperation"
+    assert code_of(me, create_vpc, CidrBlock="10.0.0.0/16", **request_) == "UnsupportedOperation"
     harmless: dict[str, Any] = {"AmazonProvidedIpv6CidrBlock": False, "InstanceTenancy": "default"}
     assert _vpc(me, **harmless)
 
@@ -171,17 +158,17 @@ def test_every_filter_of_subnets_that_aws_has(
 def test_there_are_no_more_ranges_than_the_first(openstack: Neutron, me: Caller) -> None:
     vpc = _vpc(me)
     more = {"VpcId": vpc, "CidrBlock": "10.1.0.0/16"}
-    assert _code(me, associate_vpc_cidr_block, **more) == "UnsupportedOperation"
+    assert code_of(me, associate_vpc_cidr_block, **more) == "UnsupportedOperation"
     unknown = {**more, "VpcId": "vpc-00000001"}
-    assert _code(me, associate_vpc_cidr_block, **unknown) == "InvalidVpcID.NotFound"
+    assert code_of(me, associate_vpc_cidr_block, **unknown) == "InvalidVpcID.NotFound"
     six = {"SubnetId": _subnet(me, vpc), "Ipv6CidrBlock": "fd00::/64"}
-    assert _code(me, associate_subnet_cidr_block, **six) == "UnsupportedOperation"
+    assert code_of(me, associate_subnet_cidr_block, **six) == "UnsupportedOperation"
     unknown = {**six, "SubnetId": "subnet-00000001"}
-    assert _code(me, associate_subnet_cidr_block, **unknown) == "InvalidSubnetID.NotFound"
+    assert code_of(me, associate_subnet_cidr_block, **unknown) == "InvalidSubnetID.NotFound"
 
 
 def test_a_dry_run_makes_nothing(openstack: Neutron, me: Caller) -> None:
-    assert _code(me, create_vpc, CidrBlock="10.0.0.0/16", DryRun=True) == "DryRunOperation"
+    assert code_of(me, create_vpc, CidrBlock="10.0.0.0/16", DryRun=True) == "DryRunOperation"
     assert openstack.calls(NEUTRON) == []
 
 
@@ -190,18 +177,18 @@ def test_a_quota_leaves_nothing(openstack: Neutron, me: Caller, what: str) -> No
     before = openstack.left()
     openstack.most["routers"] = 0 if what == "routers" else 9
     openstack.most_groups = 0 if what == "groups" else 9
-    assert _code(me, create_vpc, CidrBlock="10.0.0.0/16") == "VpcLimitExceeded"
+    assert code_of(me, create_vpc, CidrBlock="10.0.0.0/16") == "VpcLimitExceeded"
     assert (openstack.left(), _items(me)) == (before, [])
 
 
 def test_vpcs_of_others_and_unknown_filters(openstack: Neutron, me: Caller, them: Caller) -> None:
     vpc = _vpc(me)
     assert them(describe_vpcs)["Vpcs"] == []
-    assert _code(them, describe_vpcs, VpcIds=[vpc]) == "InvalidVpcID.NotFound"
-    assert _code(them, delete_vpc, VpcId=vpc) == "InvalidVpcID.NotFound"
+    assert code_of(them, describe_vpcs, VpcIds=[vpc]) == "InvalidVpcID.NotFound"
+    assert code_of(them, delete_vpc, VpcId=vpc) == "InvalidVpcID.NotFound"
     fake = [{"Name": "fake", "Values": ["x"]}]
-    assert _code(them, describe_vpcs, Filters=fake) == "InvalidParameterValue"
-    assert _code(me, describe_vpcs, VpcIds=["subnet-1"]) == "InvalidParameterValue"
+    assert code_of(them, describe_vpcs, Filters=fake) == "InvalidParameterValue"
+    assert code_of(me, describe_vpcs, VpcIds=["subnet-1"]) == "InvalidParameterValue"
 
 
 def test_pages_and_filters(openstack: Neutron, me: Caller) -> None:
@@ -226,7 +213,7 @@ def test_a_vpc_whose_router_was_deleted_is_gone_with_what_lives_here_only(
     vpc, other = _vpc(me), _vpc(me, "10.1.0.0/16")
     del openstack.topology["routers"][openstack.named(vpc, "routers")["id"]]
     openstack.fail = {"/routers": 500}
-    assert _code(me, describe_vpcs) == "Unavailable"
+    assert code_of(me, describe_vpcs) == "Unavailable"
     openstack.fail = {}
     assert [row["VpcId"] for row in me(describe_vpcs)["Vpcs"]] == [other]
     tables = me.db.read(lambda s: queries.items_of(s, MINE, ["rtb"]))
@@ -245,8 +232,8 @@ def test_attributes_of_a_vpc(openstack: Neutron, me: Caller) -> None:
         assert me(describe_vpc_attribute, **asked) == {"VpcId": vpc, member: {"Value": value}}
         me(modify_vpc_attribute, VpcId=vpc, **{member: {"Value": not value}})
         assert me(describe_vpc_attribute, **asked)[member] == {"Value": not value}
-    assert _code(me, describe_vpc_attribute, VpcId=vpc, Attribute="x") == "InvalidParameterValue"
-    assert _code(me, modify_vpc_attribute, VpcId=vpc) == "InvalidParameterCombination"
+    assert code_of(me, describe_vpc_attribute, VpcId=vpc, Attribute="x") == "InvalidParameterValue"
+    assert code_of(me, modify_vpc_attribute, VpcId=vpc) == "InvalidParameterCombination"
 
 
 # -- subnets -------------------------------------------------------------------
@@ -298,7 +285,7 @@ def test_ranges_that_no_subnet_has(openstack: Neutron, me: Caller, cidr: str, co
     vpc = _vpc(me)
     _subnet(me, vpc)
     before = openstack.left()
-    assert _code(me, create_subnet, VpcId=vpc, CidrBlock=cidr) == code
+    assert code_of(me, create_subnet, VpcId=vpc, CidrBlock=cidr) == code
     assert openstack.left() == before
 
 
@@ -309,7 +296,7 @@ def test_a_range_that_only_neutron_knows_is_taken(openstack: Neutron, me: Caller
     data: dict[str, Any] = {}
     me.db.write(lambda s: queries.update_item(s, MINE, old, data=data))
     before = (openstack.left(), _items(me))
-    refused = _code(me, create_subnet, VpcId=vpc, CidrBlock="10.0.1.0/25")
+    refused = code_of(me, create_subnet, VpcId=vpc, CidrBlock="10.0.1.0/25")
     assert refused == "InvalidSubnet.Conflict"
     assert (openstack.left(), _items(me)) == before
     [shown] = me(describe_subnets)["Subnets"]
@@ -321,7 +308,7 @@ def test_a_quota_of_subnets_leaves_nothing(openstack: Neutron, me: Caller, what:
     vpc = _vpc(me)
     before = (openstack.left(), _items(me))
     openstack.most[what] = len(openstack.all(what))
-    assert _code(me, create_subnet, VpcId=vpc, CidrBlock="10.0.1.0/24") == "SubnetLimitExceeded"
+    assert code_of(me, create_subnet, VpcId=vpc, CidrBlock="10.0.1.0/24") == "SubnetLimitExceeded"
     assert (openstack.left(), _items(me)) == before
 
 
@@ -349,14 +336,16 @@ def test_attributes_of_a_subnet(openstack: Neutron, me: Caller) -> None:
     assert me(describe_subnets, Filters=wanted)["Subnets"] == [shown]
     me(modify_subnet_attribute, SubnetId=subnet, AssignIpv6AddressOnCreation={"Value": False})
     refused = {"AssignIpv6AddressOnCreation": {"Value": True}}
-    assert _code(me, modify_subnet_attribute, SubnetId=subnet, **refused) == "UnsupportedOperation"
-    assert _code(me, modify_subnet_attribute, SubnetId=subnet) == "InvalidParameterCombination"
+    assert (
+        code_of(me, modify_subnet_attribute, SubnetId=subnet, **refused) == "UnsupportedOperation"
+    )
+    assert code_of(me, modify_subnet_attribute, SubnetId=subnet) == "InvalidParameterCombination"
 
 
 def test_a_subnet_that_neutron_lost_is_gone(openstack: Neutron, me: Caller) -> None:
     subnet = _subnet(me, _vpc(me))
     openstack.topology["subnets"].clear()
-    assert _code(me, describe_subnets, SubnetIds=[subnet]) == "InvalidSubnetID.NotFound"
+    assert code_of(me, describe_subnets, SubnetIds=[subnet]) == "InvalidSubnetID.NotFound"
     assert me(describe_subnets)["Subnets"] == []
 
 
@@ -367,13 +356,13 @@ def test_what_is_used_is_not_deleted_and_stays_whole(openstack: Neutron, me: Cal
     vpc = _vpc(me)
     subnet = _subnet(me, vpc)
     before = (openstack.left(), _items(me))
-    assert _code(me, delete_vpc, VpcId=vpc) == "DependencyViolation"
+    assert code_of(me, delete_vpc, VpcId=vpc) == "DependencyViolation"
     foreign = openstack.port(openstack.named(subnet, "networks")["id"], "10.0.1.77", name="x")
-    assert _code(me, delete_subnet, SubnetId=subnet) == "DependencyViolation"
+    assert code_of(me, delete_subnet, SubnetId=subnet) == "DependencyViolation"
     del openstack.topology["ports"][foreign["id"]]
     interface = NewItem("eni", None, MINE, {"subnet_id": subnet}, vpc, id="eni-00000001")
     me.db.write(lambda s: queries.add_items(s, [interface], ids.mint))
-    assert _code(me, delete_subnet, SubnetId=subnet) == "DependencyViolation"
+    assert code_of(me, delete_subnet, SubnetId=subnet) == "DependencyViolation"
     assert (openstack.left(), _items(me)) == before
     me.db.write(lambda s: queries.delete_items(s, MINE, ["eni-00000001"]))
     me(delete_subnet, SubnetId=subnet)
@@ -393,7 +382,7 @@ def test_a_port_that_comes_in_the_last_moment_keeps_its_subnet(
             openstack.port(network, "10.0.1.77", name="x")
 
     openstack.before = come
-    assert _code(me, delete_subnet, SubnetId=subnet) == "DependencyViolation"
+    assert code_of(me, delete_subnet, SubnetId=subnet) == "DependencyViolation"
     openstack.before = lambda method, path: None
     [shown] = me(describe_subnets)["Subnets"]
     assert shown["SubnetId"] == subnet
@@ -408,7 +397,7 @@ def test_a_router_that_somebody_else_uses_keeps_its_vpc(openstack: Neutron, me: 
     network = openstack.put("networks")["id"]
     openstack.put("subnets", network_id=network, cidr="192.0.2.0/24")
     openstack.port(network, "192.0.2.1", device_id=router, device_owner="network:router_interface")
-    assert _code(me, delete_vpc, VpcId=vpc) == "DependencyViolation"
+    assert code_of(me, delete_vpc, VpcId=vpc) == "DependencyViolation"
     assert [row["VpcId"] for row in me(describe_vpcs)["Vpcs"]] == [vpc]
     assert openstack.named(vpc)["name"] == vpc
     assert run_all(me) == 0, "nothing is left to do"
@@ -418,7 +407,7 @@ def test_tags_go_with_what_they_are_on(openstack: Neutron, me: Caller) -> None:
     vpc = _vpc(me, TagSpecifications=_tagged("vpc", a="b"))
     me(delete_vpc, VpcId=vpc)
     assert me(describe_tags)["Tags"] == []
-    assert _code(me, delete_vpc, VpcId=vpc) == "InvalidVpcID.NotFound"
+    assert code_of(me, delete_vpc, VpcId=vpc) == "InvalidVpcID.NotFound"
 
 
 # -- when a process dies --------------------------------------------------------
@@ -521,7 +510,7 @@ def test_a_slow_maker_whose_work_was_undone_takes_its_objects_back(
             done.append(run_all(me))
 
     openstack.before = undo
-    assert _code(me, create_vpc, CidrBlock="10.0.0.0/16") == "Unavailable"
+    assert code_of(me, create_vpc, CidrBlock="10.0.0.0/16") == "Unavailable"
     assert done == [1]
     assert (openstack.left(), _items(me)) == (before, [])
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import requests_mock as mocking
 
 from tests.support.ec2_deaths import Death, Deaths, dying, run_all
-from tests.support.ec2_openstack import MINE, Caller, instances_of
+from tests.support.ec2_openstack import MINE, Caller, code_of, instances_of
 from tests.support.ec2_ports import Place, Ports
 from trimaran.cloud.compute import Compute
 from trimaran.cloud.network import Network
@@ -34,14 +33,9 @@ from trimaran.ec2.kinds.interfaces.network_interface_create import create_networ
 from trimaran.ec2.kinds.security_groups.security_group_create import create_security_group
 from trimaran.ec2.kinds.vpcs.subnet_attribute import modify_subnet_attribute
 from trimaran.ec2.kinds.vpcs.subnet_create import create_subnet
-from trimaran.ec2.protocol.errors import to_ec2
-from trimaran.errors import TrimaranError
 from trimaran.identity import count_calls
 
-
-@pytest.fixture
-def openstack(requests_mock: mocking.Mocker) -> Ports:
-    return Ports(requests_mock)
+CLOUD = Ports
 
 
 @pytest.fixture
@@ -61,17 +55,9 @@ def _run(me: Caller, ami: str, **request: Any) -> list[dict[str, Any]]:
     return sorted(answer["Instances"], key=lambda each: int(each["AmiLaunchIndex"]))
 
 
-def _code(me: Caller, action: Any, **request: Any) -> str:
-    with pytest.raises(TrimaranError) as caught:
-        me(action, **request)
-    told = to_ec2(caught.value)
-    assert "host-1" not in told.message, "OpenStack's words are not for the caller"
-    return told.code
-
-
 def _refused(me: Caller, ami: str, **request: Any) -> str:
     asked = {"ImageId": ami, "MinCount": 1, "MaxCount": 1, **request}
-    return _code(me, run_instances, **asked)
+    return code_of(me, run_instances, **asked)
 
 
 def _instance(me: Caller, instance: str) -> dict[str, Any]:
@@ -266,7 +252,7 @@ def test_several_interfaces_new_and_old(
     assert tagged == {first, second}
     for attribute in ("groupSet", "sourceDestCheck"):
         request = {"InstanceId": instance, "Attribute": attribute}
-        assert _code(me, describe_instance_attribute, **request) == "InvalidInstanceID"
+        assert code_of(me, describe_instance_attribute, **request) == "InvalidInstanceID"
     me(terminate_instances, InstanceIds=[instance])
     run_all(me)
     rows = me(describe_network_interfaces)["NetworkInterfaces"]
@@ -288,7 +274,7 @@ def test_the_instances_attributes_are_its_interfaces(
     asked = {"InstanceId": instance}
     told = me(describe_instance_attribute, **asked, Attribute="groupSet")
     assert told["Groups"] == [{"GroupName": "web", "GroupId": web}]
-    assert _code(me, change, **asked, Groups=["sg-00000001"]) == "InvalidGroup.NotFound"
+    assert code_of(me, change, **asked, Groups=["sg-00000001"]) == "InvalidGroup.NotFound"
     me(change, **asked, SourceDestCheck={"Value": False})
     assert port["allowed_address_pairs"]
     told = me(describe_instance_attribute, **asked, Attribute="sourceDestCheck")

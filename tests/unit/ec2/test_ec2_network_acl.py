@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from tests.support.ec2_openstack import MINE, NEUTRON, Caller, OpenStack
+from tests.support.ec2_openstack import MINE, NEUTRON, Caller, OpenStack, code_of
 from trimaran.db.queries import ec2 as queries
 from trimaran.db.queries.ec2 import NewItem
 from trimaran.ec2 import ids
@@ -20,7 +18,6 @@ from trimaran.ec2.kinds.vpcs.network_acl import (
     replace_network_acl_association,
     replace_network_acl_entry,
 )
-from trimaran.ec2.protocol.errors import EC2Error
 
 VPC, ACL = "vpc-0000000a", "acl-0000000a"
 SUBNET, ASSOCIATION = "subnet-00000001", "aclassoc-00000001"
@@ -35,12 +32,6 @@ def _vpcs(me: Caller) -> None:
         NewItem("subnet", None, MINE, {"stage": "making"}, vpc_id=VPC, id="subnet-00000002"),
     ]
     me.db.write(lambda s: queries.add_items(s, wanted, ids.mint))
-
-
-def _code(me: Caller, action: Any, **request: Any) -> str:
-    with pytest.raises(EC2Error) as caught:
-        me(action, **request)
-    return caught.value.code
 
 
 def test_one_for_each_vpc(openstack: OpenStack, me: Caller, them: Caller) -> None:
@@ -76,29 +67,31 @@ def test_filters_ids_and_tags(me: Caller) -> None:
     assert found("association.subnet-id", SUBNET) == found("entry.rule-number", "100") == 1
     assert found("association.subnet-id", "subnet-00000002") == found("default", "false") == 0
     wrong = [{"Name": "fake", "Values": ["x"]}]
-    assert _code(me, describe_network_acls, Filters=wrong) == "InvalidParameterValue"
+    assert code_of(me, describe_network_acls, Filters=wrong) == "InvalidParameterValue"
     assert len(me(describe_network_acls, NetworkAclIds=[ACL])["NetworkAcls"]) == 1
     for gone in ("acl-0000000b", "acl-00000099"):
-        unknown = _code(me, describe_network_acls, NetworkAclIds=[gone])
+        unknown = code_of(me, describe_network_acls, NetworkAclIds=[gone])
         assert unknown == "InvalidNetworkAclID.NotFound"
-        unknown = _code(me, create_tags, Resources=[gone], Tags=[{"Key": "a", "Value": "b"}])
+        unknown = code_of(me, create_tags, Resources=[gone], Tags=[{"Key": "a", "Value": "b"}])
         assert unknown == "InvalidNetworkAclID.NotFound"
 
 
 def test_nothing_can_be_changed(me: Caller) -> None:
-    assert _code(me, create_network_acl, VpcId=VPC) == "UnsupportedOperation"
-    assert _code(me, create_network_acl, VpcId="vpc-00000099") == "InvalidVpcID.NotFound"
-    assert _code(me, delete_network_acl, NetworkAclId=ACL) == "InvalidParameterValue"
+    assert code_of(me, create_network_acl, VpcId=VPC) == "UnsupportedOperation"
+    assert code_of(me, create_network_acl, VpcId="vpc-00000099") == "InvalidVpcID.NotFound"
+    assert code_of(me, delete_network_acl, NetworkAclId=ACL) == "InvalidParameterValue"
     for action in (create_network_acl_entry, replace_network_acl_entry, delete_network_acl_entry):
-        assert _code(me, action, NetworkAclId=ACL) == "UnsupportedOperation"
-        assert _code(me, action, NetworkAclId="acl-00000099") == "InvalidNetworkAclID.NotFound"
-        assert _code(me, action) == "MissingParameter"
+        assert code_of(me, action, NetworkAclId=ACL) == "UnsupportedOperation"
+        assert code_of(me, action, NetworkAclId="acl-00000099") == "InvalidNetworkAclID.NotFound"
+        assert code_of(me, action) == "MissingParameter"
 
 
 def test_the_association_that_is_there_may_be_asked_for(me: Caller) -> None:
     request = {"AssociationId": ASSOCIATION, "NetworkAclId": ACL}
     answer = me(replace_network_acl_association, **request)
     assert answer == {"NewAssociationId": ASSOCIATION}
-    assert _code(me, replace_network_acl_association, DryRun=True, **request) == "DryRunOperation"
+    assert code_of(me, replace_network_acl_association, DryRun=True, **request) == "DryRunOperation"
     request["AssociationId"] = "aclassoc-00000099"
-    assert _code(me, replace_network_acl_association, **request) == "InvalidAssociationID.NotFound"
+    assert (
+        code_of(me, replace_network_acl_association, **request) == "InvalidAssociationID.NotFound"
+    )

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import requests_mock as mocking
 
 from tests.support.ec2_groups import Groups
 from tests.support.ec2_jobs import finish, jobs_of
-from tests.support.ec2_openstack import MINE, NEUTRON, THEIRS, Caller
+from tests.support.ec2_openstack import MINE, NEUTRON, THEIRS, Caller, code_of
 from trimaran.db.queries import ec2 as queries
 from trimaran.db.queries.ec2 import NewItem
 from trimaran.ec2 import ids, journal
@@ -29,18 +28,14 @@ from trimaran.ec2.kinds.security_groups.security_group_rule import (
     update_security_group_rule_descriptions_ingress,
 )
 from trimaran.ec2.kinds.tag import create_tags, describe_tags
-from trimaran.ec2.protocol.errors import to_ec2
-from trimaran.errors import TrimaranError, Unavailable
+from trimaran.errors import Unavailable
+
+CLOUD = Groups
 
 VPC = "vpc-0000000a"
 WEB, API, CLASSIC = "sg-00000001", "sg-00000002", "sg-00000003"
 
 Row = dict[str, Any]
-
-
-@pytest.fixture
-def openstack(requests_mock: mocking.Mocker) -> Groups:
-    return Groups(requests_mock)
 
 
 @pytest.fixture
@@ -59,14 +54,6 @@ def web(me: Caller, openstack: Groups) -> Row:
     put("api", API, VPC)
     put("classic", CLASSIC, None)
     return put("web", WEB, VPC)
-
-
-def code_of(me: Caller, action: Any, **request: Any) -> str:
-    with pytest.raises(TrimaranError) as caught:
-        me(action, **request)
-    told = to_ec2(caught.value)
-    assert "host-1" not in told.message, "Neutron's words are not for the caller"
-    return told.code
 
 
 def tcp(first: int, last: int | None = None, *cidrs: str, **more: Any) -> Row:

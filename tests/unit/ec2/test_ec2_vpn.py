@@ -6,11 +6,10 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-import requests_mock as mocking
 import sqlalchemy as sa
 
 from tests.support.ec2_deaths import Death, Deaths, dying, run_all
-from tests.support.ec2_openstack import NEUTRON, Caller
+from tests.support.ec2_openstack import NEUTRON, Caller, code_of
 from tests.support.ec2_vpn import OUTSIDE, Vpn
 from trimaran.cloud.network import Network
 from trimaran.db import Database
@@ -55,6 +54,8 @@ from trimaran.ec2.protocol.errors import to_ec2
 from trimaran.errors import TrimaranError
 from trimaran.identity import count_calls
 
+CLOUD = Vpn
+
 CUSTOMER = "198.51.100.77"
 RANGE, OTHER = "172.16.25.0/24", "172.16.26.0/24"
 CALLS = (
@@ -69,11 +70,6 @@ CALLS = (
 )
 
 Row = dict[str, Any]
-
-
-@pytest.fixture
-def openstack(requests_mock: mocking.Mocker) -> Vpn:
-    return Vpn(requests_mock)
 
 
 @pytest.fixture
@@ -111,14 +107,6 @@ def connect(me: Caller, cgw: str, vgw: str, **request: Any) -> Row:
     request = {"Options": {"StaticRoutesOnly": True}, "Type": "ipsec.1"} | request
     made = me(create_vpn_connection, CustomerGatewayId=cgw, VpnGatewayId=vgw, **request)
     return dict(made["VpnConnection"])
-
-
-def code_of(me: Caller, action: Any, **request: Any) -> str:
-    with pytest.raises(TrimaranError) as caught:
-        me(action, **request)
-    told = to_ec2(caught.value)
-    assert "host-1" not in told.message, "Neutron's words are not for the caller"
-    return told.code
 
 
 def gateway_of(openstack: Vpn, vpc: str) -> bool:
