@@ -6,12 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-import requests_mock as mocking
 
 from tests.support.ec2_deaths import Death, Deaths, dying, run_all
 from tests.support.ec2_groups import Groups
 from tests.support.ec2_jobs import finish, jobs_of
-from tests.support.ec2_openstack import MINE, NEUTRON, THEIRS, Caller
+from tests.support.ec2_openstack import MINE, NEUTRON, THEIRS, Caller, code_of
 from trimaran.cloud.network import Network
 from trimaran.db import Database
 from trimaran.db.queries import ec2 as queries
@@ -27,17 +26,14 @@ from trimaran.ec2.kinds.security_groups.security_group_create import create_secu
 from trimaran.ec2.kinds.security_groups.security_group_default import DESCRIPTION
 from trimaran.ec2.kinds.security_groups.security_group_lookup import groups_by
 from trimaran.ec2.kinds.tag import describe_tags
-from trimaran.ec2.protocol.errors import EC2Error, to_ec2
-from trimaran.errors import TrimaranError, Unavailable
+from trimaran.ec2.protocol.errors import EC2Error
+from trimaran.errors import Unavailable
 from trimaran.identity import count_calls
+
+CLOUD = Groups
 
 VPC, OTHER = "vpc-0000000a", "vpc-0000000b"
 DEFAULT = "sg-0000000a"
-
-
-@pytest.fixture
-def openstack(requests_mock: mocking.Mocker) -> Groups:
-    return Groups(requests_mock)
 
 
 @pytest.fixture
@@ -57,14 +53,6 @@ def _store(me: Caller, new: NewItem) -> None:
 def put_vpc(me: Caller, vpc_id: str, **data: Any) -> None:
     data = {"cidr_block": "10.0.0.0/16", "is_default": False} | data
     _store(me, NewItem("vpc", f"router-{vpc_id}", MINE, data, id=vpc_id))
-
-
-def code_of(me: Caller, action: Any, **request: Any) -> str:
-    with pytest.raises(TrimaranError) as caught:
-        me(action, **request)
-    told = to_ec2(caught.value)
-    assert "host-1" not in told.message, "Neutron's words are not for the caller"
-    return told.code
 
 
 def shown(me: Caller, **request: Any) -> list[dict[str, Any]]:
@@ -531,6 +519,20 @@ def test_the_default_group_of_a_vanished_vpc_can_be_deleted(
     me(delete_security_group, GroupId=DEFAULT)
     assert DEFAULT not in [row["GroupId"] for row in shown(me)]
     assert VPC not in [group["name"] for group in openstack.groups]
+
+
+def test_the_projects_own_default_group_cannot_be_deleted(
+    openstack: Groups, me: Caller, vpcs: None
+) -> None:
+    own = openstack.group("default")
+    [group_id] = {row["GroupId"] for row in shown(me)} - {DEFAULT, "sg-0000000b"}
+    assert code_of(me, delete_security_group, GroupId=group_id) == "CannotDelete"
+    assert code_of(me, delete_security_group, GroupName="default") == "CannotDelete"
+    assert own in openstack.groups
+    # Renamed in Neutron it is a group like any other.
+    own["name"] = "plain"
+    me(delete_security_group, GroupId=group_id)
+    assert own not in openstack.groups
 
 
 def test_what_cannot_be_deleted(openstack: Groups, me: Caller, them: Caller, vpcs: None) -> None:

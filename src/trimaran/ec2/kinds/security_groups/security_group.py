@@ -9,7 +9,9 @@ from typing import Any
 from trimaran.db.queries import ec2 as queries
 from trimaran.db.queries.ec2 import Item
 from trimaran.ec2.context import Context
+from trimaran.ec2.kinds.security_groups.security_group_default import NAME as DEFAULT
 from trimaran.ec2.kinds.security_groups.security_group_default import is_default_group
+from trimaran.ec2.kinds.security_groups.security_group_kind import name_of
 from trimaran.ec2.kinds.security_groups.security_group_lookup import all_groups, one_group, select
 from trimaran.ec2.kinds.security_groups.security_group_notes import forget_group
 from trimaran.ec2.kinds.security_groups.security_group_view import Peers, shown_group
@@ -91,6 +93,9 @@ def delete_security_group(ctx: Context, request: Request) -> dict[str, Any]:
     item = pair.item
     if is_default_group(item) and _vpc_exists(ctx, item):
         raise EC2Error("CannotDelete", f"the specified group: '{item.id}' is a default VPC group")
+    if item.vpc_id is None and name_of(item, pair.body) == DEFAULT:
+        # Neutron's own of the project, which it would not delete either.
+        raise EC2Error("CannotDelete", f"the specified group: '{item.id}' is the default group")
     # Neutron would drop such rules without a word.
     named_by = ctx.user.network.security_group_rules(
         remote_group_id=item.os_id, fields=["id", "security_group_id"]
