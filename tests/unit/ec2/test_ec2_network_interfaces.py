@@ -6,10 +6,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-import requests_mock as mocking
 
 from tests.support.ec2_deaths import Death, Deaths, dying, run_all
-from tests.support.ec2_openstack import MINE, Caller, instances_of
+from tests.support.ec2_openstack import MINE, Caller, code_of, instances_of
 from tests.support.ec2_ports import Place, Ports
 from trimaran.cloud.network import Network
 from trimaran.db import Database
@@ -42,27 +41,14 @@ from trimaran.ec2.kinds.vpcs.route import create_route
 from trimaran.ec2.kinds.vpcs.route_table import describe_route_tables
 from trimaran.ec2.kinds.vpcs.subnet import delete_subnet
 from trimaran.ec2.kinds.vpcs.vpc import delete_vpc
-from trimaran.ec2.protocol.errors import to_ec2
-from trimaran.errors import TrimaranError
 from trimaran.identity import count_calls
 
-
-@pytest.fixture
-def openstack(requests_mock: mocking.Mocker) -> Ports:
-    return Ports(requests_mock)
+CLOUD = Ports
 
 
 @pytest.fixture
 def place(openstack: Ports, me: Caller) -> Place:
     return Place(me)
-
-
-def _code(me: Caller, action: Any, **request: Any) -> str:
-    with pytest.raises(TrimaranError) as caught:
-        me(action, **request)
-    told = to_ec2(caught.value)
-    assert "host-1" not in told.message, "Neutron's words are not for the caller"
-    return told.code
 
 
 def _make(me: Caller, place: Place, **request: Any) -> dict[str, Any]:
@@ -121,7 +107,6 @@ def test_an_interface_is_a_port_made_by_one_call(
         "AvailabilityZoneId": "nova",
         "Description": "007",
         "OwnerId": MINE,
-        "RequesterId": "",
         "RequesterManaged": False,
         "InterfaceType": "interface",
         "Status": "available",
@@ -178,7 +163,7 @@ def test_what_is_wrong_makes_nothing(
 ) -> None:
     before = openstack.left()
     request = {"SubnetId": place.subnet, **request_}
-    assert _code(me, create_network_interface, **request) == code
+    assert code_of(me, create_network_interface, **request) == code
     assert openstack.left() == before
     assert _items(me) == {}
 
@@ -188,7 +173,7 @@ def test_a_group_of_another_vpc_is_none(openstack: Ports, me: Caller, place: Pla
     group = {"GroupName": "web", "Description": "d", "VpcId": other.vpc}
     foreign = me(create_security_group, **group)["GroupId"]
     request = {"SubnetId": place.subnet, "Groups": [foreign]}
-    assert _code(me, create_network_interface, **request) == "InvalidGroup.NotFound"
+    assert code_of(me, create_network_interface, **request) == "InvalidGroup.NotFound"
     made = _make(me, other, Groups=[foreign, ids.derive(other.vpc, "sg")])
     assert [row["GroupName"] for row in made["Groups"]] == ["default", "web"]
     port = openstack.named(made["NetworkInterfaceId"], "ports")
@@ -202,10 +187,10 @@ def test_subnets_and_quotas_run_out(openstack: Ports, me: Caller) -> None:
     small = Place(me, gateway=False, cidr="10.0.1.0/28")
     code = "InsufficientFreeAddressesInSubnet"
     asked = {"SubnetId": small.subnet, "SecondaryPrivateIpAddressCount": 13}
-    assert _code(me, create_network_interface, **asked) == code
+    assert code_of(me, create_network_interface, **asked) == code
     _make(me, small, SecondaryPrivateIpAddressCount=10)
     openstack.most["ports"] = 2
-    assert _code(me, create_network_interface, SubnetId=small.subnet) == code
+    assert code_of(me, create_network_interface, SubnetId=small.subnet) == code
     assert len(_items(me)) == 1
 
 
@@ -216,7 +201,7 @@ def test_a_token_makes_one_interface(openstack: Ports, me: Caller, place: Place)
     assert first == again
     assert first["ClientToken"] == "t"
     other = {**request, "Description": "e"}
-    assert _code(me, create_network_interface, **other) == "IdempotentParameterMismatch"
+    assert code_of(me, create_network_interface, **other) == "IdempotentParameterMismatch"
     assert len(openstack.all("ports")) == 2  # with the router's
     by_token = [{"Name": "client-token", "Values": ["t"]}]
     assert len(me(describe_network_interfaces, Filters=by_token)["NetworkInterfaces"]) == 1
@@ -258,8 +243,8 @@ def test_other_ports_and_projects_are_not_shown(
     assert them(describe_network_interfaces)["NetworkInterfaces"] == []
     unknown = "InvalidNetworkInterfaceID.NotFound"
     asked = {"NetworkInterfaceIds": [interface]}
-    assert _code(them, describe_network_interfaces, **asked) == unknown
-    assert _code(them, delete_network_interface, NetworkInterfaceId=interface) == unknown
+    assert code_of(them, describe_network_interfaces, **asked) == unknown
+    assert code_of(them, delete_network_interface, NetworkInterfaceId=interface) == unknown
 
 
 @pytest.mark.parametrize(
@@ -290,8 +275,8 @@ def test_filters(me: Caller, place: Place, name: str, value: str, count: int) ->
 
 def test_wrong_filters_and_pages(me: Caller, place: Place) -> None:
     fake = [{"Name": "fake", "Values": ["x"]}]
-    assert _code(me, describe_network_interfaces, Filters=fake) == "InvalidParameterValue"
-    assert _code(me, describe_network_interfaces, MaxResults=4) == "InvalidParameterValue"
+    assert code_of(me, describe_network_interfaces, Filters=fake) == "InvalidParameterValue"
+    assert code_of(me, describe_network_interfaces, MaxResults=4) == "InvalidParameterValue"
     made = sorted(_make(me, place)["NetworkInterfaceId"] for _ in range(7))
     first = me(describe_network_interfaces, MaxResults=5)
     rest = me(describe_network_interfaces, NextToken=first["NextToken"])
@@ -324,9 +309,9 @@ def test_a_deleted_interface_leaves_nothing(openstack: Ports, me: Caller, place:
     before = openstack.left()
     tags = [{"ResourceType": "network-interface", "Tags": [{"Key": "k", "Value": "v"}]}]
     interface = _make(me, place, TagSpecifications=tags)["NetworkInterfaceId"]
-    assert _code(me, delete_subnet, SubnetId=place.subnet) == "DependencyViolation"
-    assert _code(me, delete_vpc, VpcId=place.vpc) == "DependencyViolation"
-    assert _code(me, delete_network_interface, NetworkInterfaceId=interface, DryRun=True) == (
+    assert code_of(me, delete_subnet, SubnetId=place.subnet) == "DependencyViolation"
+    assert code_of(me, delete_vpc, VpcId=place.vpc) == "DependencyViolation"
+    assert code_of(me, delete_network_interface, NetworkInterfaceId=interface, DryRun=True) == (
         "DryRunOperation"
     )
     me(delete_network_interface, NetworkInterfaceId=interface)
@@ -334,7 +319,7 @@ def test_a_deleted_interface_leaves_nothing(openstack: Ports, me: Caller, place:
     assert _items(me) == {}
     assert me(describe_tags)["Tags"] == []
     asked = {"NetworkInterfaceId": interface}
-    assert _code(me, delete_network_interface, **asked) == "InvalidNetworkInterfaceID.NotFound"
+    assert code_of(me, delete_network_interface, **asked) == "InvalidNetworkInterfaceID.NotFound"
 
 
 def test_a_port_that_vanished_takes_its_item(openstack: Ports, me: Caller, place: Place) -> None:
@@ -345,14 +330,14 @@ def test_a_port_that_vanished_takes_its_item(openstack: Ports, me: Caller, place
     assert set(_items(me)) == {stays}
     del openstack.topology["ports"][openstack.named(stays, "ports")["id"]]
     asked = {"NetworkInterfaceIds": [stays]}
-    assert _code(me, describe_network_interfaces, **asked) == "InvalidNetworkInterfaceID.NotFound"
+    assert code_of(me, describe_network_interfaces, **asked) == "InvalidNetworkInterfaceID.NotFound"
     assert _items(me) == {}
 
 
 def test_a_failed_listing_changes_nothing(openstack: Ports, me: Caller, place: Place) -> None:
     interface = _make(me, place)["NetworkInterfaceId"]
     openstack.fail["/ports"] = 500
-    assert _code(me, describe_network_interfaces) == "Unavailable"
+    assert code_of(me, describe_network_interfaces) == "Unavailable"
     openstack.fail.clear()
     assert set(_items(me)) == {interface}
 
@@ -440,16 +425,16 @@ def test_wrong_changes(
     interface = _make(me, place)["NetworkInterfaceId"]
     request = {"NetworkInterfaceId": interface, **request_}
     before = _items(me)
-    assert _code(me, modify_network_interface_attribute, **request) == code
+    assert code_of(me, modify_network_interface_attribute, **request) == code
     assert _items(me) == before
 
 
 def test_wrong_questions_about_attributes(me: Caller, place: Place) -> None:
     asked = {"NetworkInterfaceId": _make(me, place)["NetworkInterfaceId"]}
     show = describe_network_interface_attribute
-    assert _code(me, show, **asked) == "InvalidParameterCombination"
-    assert _code(me, show, **asked, Attribute="fake") == "InvalidParameterValue"
-    assert _code(me, reset_network_interface_attribute, **asked) == "MissingParameter"
+    assert code_of(me, show, **asked) == "InvalidParameterCombination"
+    assert code_of(me, show, **asked, Attribute="fake") == "InvalidParameterValue"
+    assert code_of(me, reset_network_interface_attribute, **asked) == "MissingParameter"
     assert me(reset_network_interface_attribute, **asked, Attribute="other") == {}
 
 
@@ -486,7 +471,7 @@ def test_secondary_addresses(openstack: Ports, me: Caller, place: Place) -> None
         (unassign, {"PrivateIpAddresses": ["10.0.1.77"]}, "InvalidParameterValue"),
     ):
         before = openstack.addresses(interface)
-        assert _code(me, action, **asked, **request) == code
+        assert code_of(me, action, **asked, **request) == code
         assert openstack.addresses(interface) == before
 
 
@@ -513,10 +498,10 @@ def test_every_filter_of_interfaces_that_aws_has(
 def test_interfaces_have_no_ipv6(openstack: Ports, me: Caller, place: Place, action: Any) -> None:
     interface = _make(me, place)["NetworkInterfaceId"]
     asked = {"NetworkInterfaceId": interface, "Ipv6Addresses": ["fd00::1"]}
-    assert _code(me, action, **asked) == "UnsupportedOperation"
+    assert code_of(me, action, **asked) == "UnsupportedOperation"
     unknown = {**asked, "NetworkInterfaceId": "eni-00000001"}
-    assert _code(me, action, **unknown) == "InvalidNetworkInterfaceID.NotFound"
-    assert _code(me, action) == "MissingParameter"
+    assert code_of(me, action, **unknown) == "InvalidNetworkInterfaceID.NotFound"
+    assert code_of(me, action) == "MissingParameter"
 
 
 def test_two_changes_of_addresses_at_once_lose_none(
@@ -551,7 +536,7 @@ def test_attaching_and_detaching_go_by_way_of_nova(
     instance = _instance(openstack, me)
     interface = _make(me, place)["NetworkInterfaceId"]
     asked = {"NetworkInterfaceId": interface, "InstanceId": instance, "DeviceIndex": 1}
-    assert _code(me, attach_network_interface, **asked, DryRun=True) == "DryRunOperation"
+    assert code_of(me, attach_network_interface, **asked, DryRun=True) == "DryRunOperation"
     answer = me(attach_network_interface, **asked)
     attachment = ids.derive(interface, "eni-attach")
     assert answer == {"AttachmentId": attachment, "NetworkCardIndex": 0}
@@ -572,7 +557,7 @@ def test_attaching_and_detaching_go_by_way_of_nova(
     }
     [seen] = instances_of(me(describe_instances))
     assert [row["NetworkInterfaceId"] for row in seen["NetworkInterfaces"]] == [interface]
-    assert _code(me, delete_network_interface, NetworkInterfaceId=interface) == (
+    assert code_of(me, delete_network_interface, NetworkInterfaceId=interface) == (
         "InvalidParameterValue"
     )
     change = {"AttachmentId": attachment, "DeleteOnTermination": True}
@@ -582,7 +567,7 @@ def test_attaching_and_detaching_go_by_way_of_nova(
     assert openstack.named(interface, "ports")["device_id"] == ""
     assert _shown(me, interface)["Status"] == "available"
     assert "Attachment" not in _shown(me, interface)
-    assert _code(me, detach_network_interface, AttachmentId=attachment) == (
+    assert code_of(me, detach_network_interface, AttachmentId=attachment) == (
         "InvalidAttachmentID.NotFound"
     )
 
@@ -635,8 +620,8 @@ def test_wrong_attachments(
     good = {"NetworkInterfaceId": first, "InstanceId": instance, "DeviceIndex": 1}
     me(attach_network_interface, **good)
     request = {**good, "NetworkInterfaceId": second, "DeviceIndex": 2, **request_}
-    assert _code(me, attach_network_interface, **request) == code
-    assert _code(me, attach_network_interface, **{**good, "DeviceIndex": 3}) == (
+    assert code_of(me, attach_network_interface, **request) == code
+    assert code_of(me, attach_network_interface, **{**good, "DeviceIndex": 3}) == (
         "InvalidParameterValue"
     )
     assert openstack.named(second, "ports")["device_id"] == ""
@@ -658,7 +643,7 @@ def test_what_nova_refuses_is_not_attached(
     interface = _make(me, place)["NetworkInterfaceId"]
     openstack.refuse_attach = refusal
     asked = {"NetworkInterfaceId": interface, "InstanceId": instance, "DeviceIndex": 1}
-    assert _code(me, attach_network_interface, **asked) == code
+    assert code_of(me, attach_network_interface, **asked) == code
     assert _shown(me, interface)["Status"] == "available"
     openstack.refuse_attach = None
     me(attach_network_interface, **asked)
@@ -677,7 +662,7 @@ def test_what_nova_did_by_itself_is_seen(openstack: Ports, me: Caller, place: Pl
     before = len(openstack.seen)
     _shown(me, interface)
     assert not [path for _, path in openstack.seen[before:] if "nova" in path]
-    assert _code(me, detach_network_interface, AttachmentId=told["AttachmentId"]) == (
+    assert code_of(me, detach_network_interface, AttachmentId=told["AttachmentId"]) == (
         "OperationNotPermitted"
     )
     port.update(device_id="", device_owner="")

@@ -128,7 +128,7 @@ def _target(ctx: Context, request: Request) -> Target:
                 f"The interface '{interface_id}' is not attached to instance '{instance_id}'."
             )
     else:
-        pair = _interface_of(ctx, str(instance_id), request.get("PrivateIpAddress"))
+        pair = _interface_of(ctx, str(instance_id))
     if pair.found is None:
         raise EC2Error(
             "IncorrectState", f"The network interface '{pair.item.id}' is still being made."
@@ -144,7 +144,7 @@ def _target(ctx: Context, request: Request) -> Target:
     return Target(pair, str(private))
 
 
-def _interface_of(ctx: Context, instance_id: str, private: str | None) -> Pair:
+def _interface_of(ctx: Context, instance_id: str) -> Pair:
     ids.check_id(instance_id, "instanceId", "i")
     reconcile(ctx, Instances(groups=False, volumes=False), [instance_id])
     of = interface_kind.Interfaces(groups=False, addresses=False, of=[instance_id])

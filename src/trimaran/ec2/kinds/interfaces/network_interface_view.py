@@ -98,7 +98,6 @@ class InterfaceDescriber:
             "AvailabilityZoneId": item.data.get("availability_zone"),
             "Description": item.data.get("description") or "",
             "OwnerId": view.ctx.project_id,
-            "RequesterId": "",
             "RequesterManaged": False,
             "InterfaceType": "interface",
             "Status": self.status(pair),
@@ -166,7 +165,6 @@ class InterfaceDescriber:
 _ALONE_ONLY = (
     "AvailabilityZone",
     "AvailabilityZoneId",
-    "RequesterId",
     "RequesterManaged",
     "TagSet",
 )
