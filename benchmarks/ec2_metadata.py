@@ -1,12 +1,15 @@
 """What the metadata service costs: a hit, a miss, and many guests that boot at once.
 
-    python benchmarks/ec2_metadata.py [--guests 200] [--rounds 1000] [--latency 0.1]
+    python -m benchmarks.ec2_metadata [--guests 200] [--rounds 1000] [--latency 0.1] \
+        [--upstream VENV --paste API-PASTE.INI]
 
 The service runs as an operator starts it, with one process; a cloud of prepared
 answers runs in another, and each of its answers takes ``--latency`` seconds.
 Printed are a hit (over a connection that stays open, and with one of its own,
 as Neutron's agent asks), a first question about a server beside its slowest
-backend call, and a crawl of the whole tree by all guests at the same time.
+backend call and with the number of its calls, and a crawl of the whole tree by
+all guests at the same time.  ``--upstream``, a virtual environment with ec2-api
+17.0.0, has the same measured of that, with its cache in memory.
 """
 
 from __future__ import annotations
@@ -19,11 +22,13 @@ import hmac
 import http.client
 import json
 import multiprocessing
+import os
 import socket
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -32,17 +37,21 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from ec2_describe import PROJECT, server, token_body
-from trimaran.db import migrate
+from benchmarks.ec2_cloud import Answers, versions
+from benchmarks.ec2_describe import PROJECT, server, token_body
 
 SECRET = "benchmark"
 SUBNET = str(uuid.uuid5(uuid.NAMESPACE_URL, "subnet"))
 GROUP = str(uuid.uuid5(uuid.NAMESPACE_URL, "group"))
 CONF = """
 [DEFAULT]
+state_path = {home}
+api_paste_config = {paste}
+my_ip = 127.0.0.1
 metadata_listen = 127.0.0.1
 metadata_listen_port = {port}
 metadata_workers = 1
+keystone_ec2_tokens_url = {cloud}/v3/ec2tokens
 [database]
 connection = {database}
 [keystone_authtoken]
@@ -57,6 +66,11 @@ region_name = RegionOne
 [metadata]
 metadata_proxy_shared_secret = {secret}
 cache_expiration = 3600
+[cache]
+enabled = true
+backend = dogpile.cache.memory
+[oslo_concurrency]
+lock_path = {home}
 """
 
 
@@ -80,39 +94,64 @@ def serve(guests: int, latency: float, ready: Any) -> None:
             "subnets": [{"id": SUBNET, "cidr": "10.0.0.0/16", "ip_version": 4}]
         },
         "/neutron/v2.0/security-groups": {"security_groups": [{"id": GROUP, "name": "default"}]},
-        "/neutron/v2.0/floatingips": {"floatingips": []},
         "/nova/v2.1/os-keypairs/key": {"keypair": {"name": "key", "public_key": "ssh-rsa AAAA"}},
     }
+    texts = Answers(guests, latency, 0).bodies
     ports = {}
     for number, row in enumerate(servers):
-        row["OS-EXT-SRV-ATTR:user_data"] = "IyEvYmluL3NoCg=="
         base = f"/nova/v2.1/servers/{row['id']}"
+        known = json.loads(texts[base])["server"]
+        answers[base] = {"server": {**known, "OS-EXT-SRV-ATTR:user_data": "IyEvYmluL3NoCg=="}}
         volume = row["os-extended-volumes:volumes_attached"][0]["id"]
         attachment = {"volumeId": volume, "device": "/dev/vdb", "delete_on_termination": False}
-        answers[base] = {"server": row}
         answers[f"{base}/os-volume_attachments"] = {"volumeAttachments": [attachment]}
         ports[row["id"]] = port_of(number, row["id"])
-    texts = {path: json.dumps(answer).encode() for path, answer in answers.items()}
+    texts |= {path: json.dumps(answer).encode() for path, answer in answers.items()}
+    asked: list[str] = []
+    lock = threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
+        @property
+        def base(self) -> str:
+            return f"http://127.0.0.1:{self.server.server_address[1]}"  # type: ignore[index]
+
         def do_GET(self) -> None:
-            time.sleep(latency)
             url = urlsplit(self.path)
-            body = texts.get(url.path)
-            if url.path == "/neutron/v2.0/ports":
-                wanted = parse_qs(url.query)["device_id"]
+            path = url.path.rstrip("/")
+            if path == "/control":
+                with lock:
+                    told = json.dumps(asked).encode()
+                    asked.clear()
+                self._send(200, told)
+                return
+            found = versions(self.base, path)
+            if found is not None:
+                self._send(200, json.dumps(found).encode())
+                return
+            with lock:
+                asked.append(path)
+            time.sleep(latency)
+            body = texts.get(path)
+            wanted = parse_qs(url.query).get("device_id")
+            if path == "/neutron/v2.0/ports" and wanted:
                 body = json.dumps({"ports": [ports[each] for each in wanted]}).encode()
-            self._send(200 if body else 404, body or b"{}")
+            self._send(200 if body else 404, body or b'{"itemNotFound": {"message": "no"}}')
 
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            base = f"http://127.0.0.1:{self.server.server_address[1]}"
-            body = token_body(base)
-            for entry in body["token"]["catalog"]:
+            body = token_body(self.base)
+            rows = body["token"]["catalog"]
+            place = {**rows[0]["endpoints"][0], "url": self.base}
+            rows.append({"type": "identity", "endpoints": [place]})
+            for entry in rows:
                 [public] = entry["endpoints"]
-                entry["endpoints"] = [public, {**public, "interface": "internal"}]
+                entry["id"] = entry["name"] = entry["type"]
+                entry["endpoints"] = [
+                    {**public, "id": kind, "interface": kind}
+                    for kind in ("public", "internal", "admin")
+                ]
             self._send(201, json.dumps(body).encode())
 
         def _send(self, status: int, body: bytes) -> None:
@@ -151,19 +190,38 @@ def cloud(guests: int, latency: float) -> Iterator[tuple[str, list[str]]]:
 
 
 @contextlib.contextmanager
-def service(cloud_url: str, directory: Path) -> Iterator[int]:
-    """The metadata service with one process; its port."""
+def service(
+    cloud_url: str, directory: Path, migrate: list[str], serve: list[str], paste: str = ""
+) -> Iterator[int]:
+    """A metadata service with one process; its port.
+
+    Args:
+        cloud_url: the cloud.
+        directory: for its files.
+        migrate: the command that makes the schema; the configuration follows its first word.
+        serve: the daemon's command.
+        paste: upstream's paste file.
+    """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = int(probe.getsockname()[1])
-    database = f"sqlite:///{directory}/ec2.sqlite"
-    migrate.upgrade(database, "ec2")
     conf = directory / "ec2api.conf"
-    conf.write_text(CONF.format(port=port, database=database, cloud=cloud_url, secret=SECRET))
-    command = [sys.executable, "-m", "trimaran", "ec2-metadata", "--config-file", str(conf)]
+    made = CONF.format(
+        port=port,
+        database=f"sqlite:///{directory}/ec2.sqlite",
+        cloud=cloud_url,
+        secret=SECRET,
+        home=directory,
+        paste=paste,
+    )
+    conf.write_text(made)
+    env = {name: text for name, text in os.environ.items() if not name.lower().endswith("_proxy")}
     log = directory / "log"
     with log.open("wb") as output:
-        process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
+        at: dict[str, Any] = {"stdout": output, "stderr": subprocess.STDOUT, "env": env}
+        named = ["--config-file", str(conf)]
+        subprocess.run([*migrate[:1], *named, *migrate[1:]], check=True, timeout=120, **at)
+        process = subprocess.Popen([*serve, *named], **at)
     try:
         deadline = time.monotonic() + 60
         while True:
@@ -179,7 +237,11 @@ def service(cloud_url: str, directory: Path) -> Iterator[int]:
         raise
     finally:
         process.terminate()
-        process.wait()
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
 
 def headers_of(server_id: str) -> dict[str, str]:
@@ -239,18 +301,21 @@ def misses(port: int, cloud_url: str, servers: list[str]) -> None:
         ask(kept, "/latest/meta-data/instance-id", headers_of(server_id))
 
     first()  # the service's own token, and the connections
-    rounds = len(servers) - 1
+    ask(nova, "/control", {})
+    first()
+    calls = len(json.loads(ask(nova, "/control", {})))
+    rounds = len(servers) - 2
     miss = median(rounds, first)
     call = median(rounds, lambda: ask(nova, f"/nova/v2.1/servers/{servers[0]}", {}))
-    print(f"miss                       {miss:8.2f} ms")
+    print(f"miss                       {miss:8.2f} ms, {calls} backend calls")
     print(f"its slowest backend call   {call:8.2f} ms, miss / call = {miss / call:.2f}")
 
 
 class Guest:
     """A guest that boots: it reads everything that it is shown, one after the other."""
 
-    def __init__(self, port: int, server_id: str) -> None:
-        self._port = port
+    def __init__(self, port: int, server_id: str, version: str) -> None:
+        self._port, self._version = port, version
         self._headers = "".join(f"{n}: {v}\r\n" for n, v in headers_of(server_id).items())
         self.times: list[float] = []
         self.errors: list[str] = []
@@ -259,8 +324,8 @@ class Guest:
         """Reads the tree as cloud-init does."""
         self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port)
         try:
-            await self._get("/2021-03-23/user-data")
-            await self._below("/2021-03-23/meta-data/")
+            await self._get(f"/{self._version}/user-data")
+            await self._below(f"/{self._version}/meta-data/")
         except (OSError, asyncio.IncompleteReadError) as error:
             self.errors.append(type(error).__name__)
         self._writer.close()
@@ -288,9 +353,9 @@ class Guest:
         return body
 
 
-def crawl(port: int, servers: list[str]) -> None:
+def crawl(port: int, servers: list[str], version: str) -> None:
     """Prints how many guests fare that boot at the same time."""
-    guests = [Guest(port, server_id) for server_id in servers]
+    guests = [Guest(port, server_id, version) for server_id in servers]
 
     async def boot() -> None:
         await asyncio.gather(*(guest.crawl() for guest in guests))
@@ -307,6 +372,21 @@ def crawl(port: int, servers: list[str]) -> None:
     )
 
 
+def measure(
+    arguments: argparse.Namespace, migrate: list[str], serve: list[str], paste: str = ""
+) -> None:
+    """Prints the figures of one service."""
+    with (
+        cloud(arguments.misses + 2 + arguments.guests, arguments.latency) as (cloud_url, servers),
+        tempfile.TemporaryDirectory() as directory,
+        service(cloud_url, Path(directory), migrate, serve, paste) as port,
+    ):
+        first = servers[: arguments.misses + 2]
+        misses(port, cloud_url, first)
+        hits(port, first[0], arguments.rounds)
+        crawl(port, servers[len(first) :], arguments.version)
+
+
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description="What the metadata service costs.")
@@ -314,17 +394,24 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=1000)
     parser.add_argument("--misses", type=int, default=30)
     parser.add_argument("--latency", type=float, default=0.1, help="seconds per answer")
+    parser.add_argument("--version", default="2021-03-23", help="of the tree that guests crawl")
+    parser.add_argument("--upstream", help="virtual environment with ec2-api 17.0.0")
+    parser.add_argument("--paste", default="", help="its etc/ec2api/api-paste.ini")
     arguments = parser.parse_args()
-    count = arguments.misses + 1 + arguments.guests
-    with (
-        cloud(count, arguments.latency) as (cloud_url, servers),
-        tempfile.TemporaryDirectory() as directory,
-        service(cloud_url, Path(directory)) as port,
-    ):
-        first = servers[: arguments.misses + 1]
-        misses(port, cloud_url, first)
-        hits(port, first[0], arguments.rounds)
-        crawl(port, servers[len(first) :])
+    place = Path(sys.executable).parent
+    ours = [sys.executable, "-m", "trimaran", "ec2-metadata"]
+    measure(arguments, [str(place / "ec2-api-manage"), "db_sync"], ours)
+    if arguments.upstream:
+        place = Path(arguments.upstream).absolute() / "bin"
+        # The newest tree that it has.
+        arguments.version = "2009-04-04"
+        print(f"--- ec2-api 17, of which guests crawl the tree {arguments.version}")
+        measure(
+            arguments,
+            [str(place / "ec2-api-manage"), "db_sync"],
+            [str(place / "ec2-api-metadata")],
+            str(Path(arguments.paste).absolute()),
+        )
 
 
 if __name__ == "__main__":
