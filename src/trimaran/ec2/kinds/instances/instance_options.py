@@ -18,6 +18,7 @@ from trimaran.ec2 import ids
 from trimaran.ec2.context import Context
 from trimaran.ec2.kinds.instances.instance_kind import Instances
 from trimaran.ec2.kinds.instances.instance_view import Describer, Instance
+from trimaran.ec2.kinds.instances.metadata_defaults import metadata_defaults
 from trimaran.ec2.kinds.item_options import (
     MONITORING,
     NO_STOP,
@@ -34,8 +35,10 @@ from trimaran.ec2.reconcile import reconcile
 Request = Mapping[str, Any]
 
 
-def launch_options(request: Request) -> dict[str, Any]:
+def launch_options(ctx: Context, request: Request) -> dict[str, Any]:
     """What a RunInstances request sets, as the blobs of its items keep it.
+
+    Metadata options that it does not set are those that the project prefers.
 
     Raises:
         EC2Error: ``UnsupportedOperation`` for what cannot be honoured.
@@ -47,7 +50,9 @@ def launch_options(request: Request) -> dict[str, Any]:
         kept[NO_STOP] = True
     if (request.get("Monitoring") or {}).get("Enabled"):
         kept[MONITORING] = True
-    kept |= check_metadata_options(request.get("MetadataOptions") or {}, {})
+    given = request.get("MetadataOptions") or {}
+    given = {name: value for name, value in given.items() if value is not None}
+    kept |= check_metadata_options({**metadata_defaults(ctx), **given}, {})
     tags = tag_specifications(request.get("TagSpecifications"), ids.RESOURCE_TYPES)
     check_shown_tags(metadata_options(kept), tags.get("instance", ()))
     return kept
@@ -140,11 +145,6 @@ def modify_instance_metadata_options(ctx: Context, request: Request) -> dict[str
         "InstanceId": instance.id,
         "InstanceMetadataOptions": metadata_options(made.get(instance.id, {})),
     }
-
-
-def get_instance_metadata_defaults(ctx: Context, request: Request) -> dict[str, Any]:
-    """The account sets none."""
-    return {"AccountLevel": {}}
 
 
 def modify_instance_maintenance_options(ctx: Context, request: Request) -> dict[str, Any]:

@@ -98,7 +98,7 @@ def make_plan(ctx: Context, request: Mapping[str, Any]) -> Plan:
     _refuse(request)
     user_data = _user_data(request.get("UserData"))
     tags = tag_specifications(request.get("TagSpecifications"), _TAGGED)
-    options = launch_options(request)
+    options = launch_options(ctx, request)
     item = _image_item(ctx, request)
     check_placement(request)
     network = plan_network(ctx, request, tags.get("network-interface", {}))
