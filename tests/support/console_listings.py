@@ -186,6 +186,9 @@ class Services:
                 rows = [row for row in rows if row["tenant_id"] == query["project_id"][0]]
             if "all_tenants" not in query:
                 rows = [row for row in rows if row["tenant_id"] == "p1"]
+            if "marker" in query and query["marker"][0] not in [row["id"] for row in rows]:
+                context.status_code = 400
+                return {"badRequest": {"message": f"marker [{query['marker'][0]}] not found"}}
             return self._page(f"{NOVA}/{path}", "servers", rows, query, self.nova_page)
         for row in rows:
             if row["id"] == path.removeprefix("servers/"):

@@ -19,6 +19,10 @@ from trimaran.errors import TrimaranError, Unavailable
 from trimaran.identity import RemoteError
 
 
+# Of a validation: a body may have a hundred thousand, and nobody reads on.
+FAULTS = 100
+
+
 def render(error: TrimaranError, request: Request) -> Response:
     """Renders an error of the tree."""
     if isinstance(error, Unavailable):
@@ -51,12 +55,17 @@ def text(error: TrimaranError) -> str:
 def validation(request: Request, error: Exception) -> Response:
     """Renders failed validation as FastAPI does, also when the input cannot be JSON."""
     assert isinstance(error, RequestValidationError)
-    faults = jsonable_encoder(error.errors())
+    # A body of a type that is not read here is in the errors as its bytes.
+    faults = jsonable_encoder(error.errors()[:FAULTS], custom_encoder={bytes: _text})
     try:
         return JSONResponse({"detail": faults}, 422)
     except (ValueError, RecursionError):
         # NaN, lone surrogates: accepted by the parser, refused by the renderer.
         return JSONResponse({"detail": [_without_input(fault) for fault in faults]}, 422)
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")
 
 
 def _without_input(fault: dict[str, Any]) -> dict[str, Any]:

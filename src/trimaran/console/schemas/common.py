@@ -5,12 +5,25 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Header
-from pydantic import BaseModel
+from pydantic import AfterValidator, BaseModel
 
 # Begins right, ends anyhow (spec/skyline.md 1.1); the single sign-on form sends none.
 REQUEST_ID = r"^$|^req-\w{8}(-\w{4}){3}-\w{12}"
 
 RequestId = Annotated[str, Header(alias="X-Openstack-Request-Id", pattern=REQUEST_ID)]
+
+
+def _whole(value: str) -> str:
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ValueError("half of a character") from None
+    return value
+
+
+# What an answer repeats must be text that can be written; JSON has escapes for halves of
+# characters too.
+Text = Annotated[str, AfterValidator(_whole)]
 
 
 class Message(BaseModel):

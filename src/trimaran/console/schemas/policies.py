@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pydantic import BaseModel
 
+from trimaran.console.schemas.common import Text
+
 
 class Policy(BaseModel):
     """One rule, its service in front, and whether the caller may."""
@@ -21,5 +23,5 @@ class Policies(BaseModel):
 class Questions(BaseModel):
     """Body of a check; ``target`` replaces attributes of the caller's own target."""
 
-    rules: list[str]
-    target: dict[str, str] | None = None
+    rules: list[Text]
+    target: dict[Text, Text] | None = None
