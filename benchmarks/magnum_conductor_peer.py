@@ -68,8 +68,7 @@ def measure(
     made.magnum.check()
     busy, took = cpu(made) - before, time.monotonic() - began
     polls = [json.loads(line) for line in log.read_text().splitlines()]
-    made.magnum.stop()
-    made.magnum.processes.clear()
+    made.stop()
     start = min(poll["t"] for poll in polls)
     times: dict[str, list[float]] = {name: [] for name in clusters}
     for poll in polls:

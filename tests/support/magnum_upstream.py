@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Iterator
@@ -36,7 +37,8 @@ SOURCE = {source!r}
 
 
 def put(name, **members):
-    module = sys.modules["trimaran.magnum." + name] = types.ModuleType(name)
+    name = "trimaran.magnum." + name
+    module = sys.modules[name] = types.ModuleType(name)
     vars(module).update(members)
 
 
@@ -139,6 +141,7 @@ class Upstream:
         self.port = free_port()
         self.conf = daemons.write_conf(folder, cloud, database, amqp, self.port, **self._settings)
         self.magnum = daemons.Magnum(f"http://127.0.0.1:{self.port}/v1", folder, cloud, self.conf)
+        self._theirs: list[str] = []
         self._environment = self._site()
         self._run("magnum-db-manage", "--config-file", str(self.conf), "upgrade", "head")
 
@@ -181,6 +184,24 @@ class Upstream:
                 start_new_session=True,
             )
         self.magnum.processes[name], self.magnum.logs[name] = process, log
+        self._theirs.append(name)
+
+    def stop(self) -> None:
+        """Ends all processes; upstream's are not waited for for long."""
+        theirs = [self.magnum.processes.pop(name) for name in self._theirs]
+        self._theirs.clear()
+        for process in theirs:
+            process.terminate()
+        self.magnum.stop()
+        self.magnum.processes.clear()
+        limit = time.monotonic() + 10
+        for process in theirs:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(max(0.1, limit - time.monotonic()))
+            # Its workers, too.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait(10)
 
     def _write_script(self, name: str, text: str) -> str:
         path = self._folder / name
@@ -243,4 +264,4 @@ def upstream(
     try:
         yield made
     finally:
-        made.magnum.stop()
+        made.stop()
