@@ -67,7 +67,9 @@ def _reason(report: pytest.TestReport) -> str:
 def check(arguments: list[str]) -> dict[str, str]:
     """Runs the checks in this process; test to reason of its failure."""
     recorder = Recorder()
-    options = [str(CHECKS), "-q", "-p", "no:cacheprovider", "--no-header", *arguments]
+    # This program has imported what pytest would like to have seen first.
+    calm = ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
+    options = [str(CHECKS), "-q", "-p", "no:cacheprovider", "--no-header", *calm, *arguments]
     pytest.main(options, plugins=[recorder])
     return recorder.outcomes
 
@@ -90,10 +92,10 @@ class Remote:
 
 def replace_ours(venv: str, amqp: str) -> None:
     """Has the checks find upstream where they would start ours."""
-    database = contextlib.contextmanager(conftest._database)
 
     @contextlib.contextmanager
     def both(folder: Path, cloud: CloudEnv, **settings: Any) -> Iterator[magnum_both.Both]:
+        database = contextlib.contextmanager(conftest._database)
         with contextlib.ExitStack() as stack:
             names = stack.enter_context(magnum_both._fixtures(cloud))
             url = stack.enter_context(database("mariadb", folder))
