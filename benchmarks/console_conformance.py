@@ -52,28 +52,34 @@ VARIANT: dict[str, dict[str, Any]] = {
 
 
 def look(
-    peer: Peer, cloud: Cloud, gates: Gates, people: People, prometheus: Prometheus, folder: Path
+    peer: Peer,
+    rows: list[Row],
+    cloud: Cloud,
+    gates: Gates,
+    people: People,
+    prometheus: Prometheus,
+    folder: Path,
 ) -> dict[int, str]:
-    """Asks one console for all rows."""
+    """Asks one console for rows."""
     seen: dict[int, str] = {}
     with cloud.database() as database:
         world = World(peer, gates, people, cloud, database, folder)
         base = {"default": {"prometheus_endpoint": prometheus.url}}
         for variant in (False, True):
+            asked = [row for row in rows if row.variant == variant]
+            if not asked:
+                continue
             peer.start(folder, gates.auth_url, database, VARIANT if variant else base)
             try:
-                for row in ROWS:
-                    if row.variant == variant:
-                        seen[row.number] = _seen(row, world)
+                world.renew_sessions()
+                for row in asked:
+                    seen[row.number] = _seen(row, world)
             finally:
                 peer.stop()
-    seen[53] = nginx(peer, cloud, folder)
-    seen[54] = migration(peer, folder)
     return seen
 
 
 def _seen(row: Row, world: World) -> str:
-    world.renew_sessions()
     try:
         return row.see(world)
     except Exception as failure:
@@ -101,11 +107,8 @@ def nginx(peer: Peer, cloud: Cloud, folder: Path) -> str:
     )
     lines = [line.split() for line in done.stdout.splitlines()]
     found = {words[1] for words in lines if words[:1] == ["location"]}
-    services = sorted(
-        path.removeprefix("/api/openstack/regionone/").rstrip("/")
-        for path in found
-        if path.startswith("/api/openstack/regionone/")
-    )
+    # Others may be in the catalog too, for a while.
+    services = [name for name in SERVICES if f"/api/openstack/regionone/{name}/" in found]
     nova = cloud.services["nova"]
     bare = any(words == ["proxy_pass", f"{nova}/;"] for words in lines)
     return f"exit {done.returncode}; {', '.join(services)}; nova's path {'/' if bare else 'kept'}"
@@ -136,18 +139,29 @@ def migration(peer: Peer, folder: Path) -> str:
         f"{name}({', '.join(described.get_pk_constraint(name)['constrained_columns'])})"
         for name in ("revoked_token", "settings")
     ]
+    where = [name for name in described.get_table_names() if name.endswith("_version")]
     with engine.connect() as connection:
-        versions = connection.scalars(sa.text("SELECT version_num FROM alembic_version")).all()
+        at = connection.scalars(sa.text(f"SELECT version_num FROM {where[0]}")).all()
     engine.dispose()
-    return f"{', '.join(keys)}; {'001' if '001' in versions else versions}"
+    return f"{', '.join(keys)}; {where[0]} {'001' if '001' in at else 'of ours'}"
 
 
-EXTRA = (
-    Row(53, "skyline-nginx-generator", "exit 0; barbican, cinder, glance, keystone, neutron, nova, "
-        "placement; nova's path /", "", False, lambda world: ""),
-    Row(54, "migration of an empty database", "revoked_token(uuid), settings(key); 001", "", False,
-        lambda world: ""),
-)  # fmt: skip
+NGINX, MIGRATION = 53, 54
+SERVICES = ("barbican", "cinder", "glance", "keystone", "neutron", "nova", "placement")
+KEYS = "revoked_token(uuid), settings(key)"
+EXTRA = tuple(
+    Row(number, request, want, upstream, False, lambda world: "")
+    for number, request, want, upstream in (
+        (NGINX, "skyline-nginx-generator", f"exit 0; {', '.join(SERVICES)}; nova's path /", ""),
+        # One tree of revisions for three services; upstream's table is left as it is found.
+        (
+            MIGRATION,
+            "migration of an empty database",
+            f"{KEYS}; trimaran_version of ours",
+            f"{KEYS}; alembic_version 001",
+        ),
+    )
+)
 
 
 def verdict(row: Row, theirs: str | None, ours: str) -> str:
@@ -185,16 +199,25 @@ def main() -> None:
     parser.add_argument("--peer", type=Path, help="environment of skyline-apiserver 9.0.0")
     parser.add_argument("--sandbox", type=Path, default=os.environ.get("TRIMARAN_SANDBOX"))
     parser.add_argument("--output", type=Path, help="file to write the table to")
+    parser.add_argument("--only", type=int, nargs="*", metavar="ROW", help="numbers of rows")
     options = parser.parse_args()
     cloud = Cloud.read(Path(options.sandbox or ".sandbox"))
-    theirs: dict[int, str] = {}
+    rows = [row for row in (*ROWS, *EXTRA) if not options.only or row.number in options.only]
+    found: dict[str, dict[int, str]] = {"upstream": {}, "ours": {}}
+    peers = [Peer("ours"), *([Peer("upstream", options.peer)] if options.peer else [])]
     with fixture(cloud) as (gates, people, prometheus, folder):
-        if options.peer:
-            peer = Peer("upstream", options.peer)
-            theirs = look(peer, cloud, gates, people, prometheus, folder)
-        ours = look(Peer("ours"), cloud, gates, people, prometheus, folder)
+        for peer in peers:
+            asked = [row for row in rows if row in ROWS]
+            seen = look(peer, asked, cloud, gates, people, prometheus, folder)
+            for row in rows:
+                if row.number == NGINX:
+                    seen[row.number] = nginx(peer, cloud, folder)
+                elif row.number == MIGRATION:
+                    seen[row.number] = migration(peer, folder)
+            found[peer.name] = seen
+    theirs, ours = found["upstream"], found["ours"]
     lines, wrong = [], 0
-    for row in (*ROWS, *EXTRA):
+    for row in rows:
         said = verdict(row, theirs.get(row.number), ours[row.number])
         wrong += said.startswith("**")
         cells = (row.number, row.request, theirs.get(row.number, "not asked"), ours[row.number])

@@ -132,8 +132,9 @@ def _tried(world: World, operation: Any) -> Counter[int]:
 
 def test_what_the_document_describes(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     app: Any = world.client.app
-    operations = schemathesis.openapi.from_dict(app.openapi()).get_all_operations()
-    found = {each.ok().label: _tried(world, each.ok()) for each in operations}
+    schema: Any = schemathesis.openapi.from_dict(app.openapi())
+    operations = [each.ok() for each in schema.get_all_operations()]
+    found = {each.label: _tried(world, each) for each in operations}
     assert len(found) == 26
     cases = sum(seen.total() for seen in found.values())
     with capsys.disabled():
@@ -219,7 +220,8 @@ def test_bodies(
 RAW = [
     b"", b"null", b"[]", b'"x"', b"1", b"NaN", b"Infinity", b"{", b"\xff\xfe", b"\0",
     b'{"username": "\xff"}', b'"\\ud800"', b"[" * 100_000, b'{"a":' * 100_000, b"1" * 100_000,
-    b'{"key": "usb_models", "value": NaN}', b'{"key": "usb_models", "value": 1' + b"0" * 5000 + b"}", b'{"key": "usb_models", "value": 1e999}',
+    b'{"key": "usb_models", "value": NaN}', b'{"key": "a", "value": ' + b"1" * 5000 + b"}",
+    b'{"key": "usb_models", "value": 1e999}',
     b'{"rules": [' + b"0," * 100_000 + b"0]}", b"\xef\xbb\xbf{}", b'{"a":1,"a":2}',
     b"token=%ff%00", b"token=" + b"x" * 500_000, b"token=a&token=b", b"token[]=x",
 ]  # fmt: skip

@@ -8,6 +8,7 @@ back, the row of a logout read by every other process.
 from __future__ import annotations
 
 import base64
+import http.client
 import json
 import socket
 import statistics
@@ -18,6 +19,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import jwt
 import psutil
@@ -25,9 +27,9 @@ import pytest
 import requests
 import sqlalchemy
 
-from tests.conftest import MYSQL_URL
-from tests.support.cloud import ADMIN, CloudEnv
+from tests.support.cloud import ADMIN, DEMO, CloudEnv
 from tests.support.console_service import SECRET, Console, Forwarder, SlowKeystone, eventually
+from tests.support.servers import MYSQL_URL
 from trimaran.db import migrate
 
 UNAVAILABLE = {"message": "The service is temporarily unavailable."}
@@ -88,14 +90,14 @@ def start(options: dict[str, Any], tmp_path: Path, free_port: Callable[[], int])
 def replicas(
     options: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[list[Console]]:
-    """Two replicas of two workers each, for the tests that break nothing."""
+    """Two replicas of four workers each, for the tests that break nothing."""
     place = tmp_path_factory.mktemp("replicas")
     consoles = []
     for name in ("one", "two"):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
-        consoles.append(Console(place / name, port, options, 2))
+        consoles.append(Console(place / name, port, options, 4))
     for console in consoles:
         console.wait_until_ready()
     yield consoles
@@ -130,30 +132,98 @@ def session_of(answer: requests.Response) -> str:
     return answer.cookies["session"]
 
 
-def test_a_session_that_was_logged_out_is_refused_by_every_process(
-    replicas: list[Console],
-) -> None:
+class Line:
+    """A connection that stays with one worker of a replica."""
+
+    def __init__(self, console: Console) -> None:
+        place = urlsplit(console.base)
+        self._connection = http.client.HTTPConnection(str(place.hostname), place.port, timeout=90)
+        self.ask("GET", "config")
+        self.port = self._connection.sock.getsockname()[1]
+
+    def ask(self, method: str, path: str, cookie: str = "") -> tuple[int, str]:
+        headers = {"Cookie": f"session={cookie}"} if cookie else {}
+        self._connection.request(method, f"/api/v1/{path}", headers=headers)
+        answer = self._connection.getresponse()
+        return answer.status, answer.read().decode()
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def one_line_to_each_worker(console: Console) -> list[Line]:
+    workers = psutil.Process(console.process.pid).children()
+    found: dict[int, Line] = {}
+
+    def all_found() -> bool:
+        lines = {line.port: line for line in (Line(console) for _ in range(8))}
+        for worker in workers:
+            for each in worker.net_connections("tcp"):
+                line = lines.get(each.raddr.port) if each.raddr else None
+                if line is not None and worker.pid not in found:
+                    found[worker.pid] = lines.pop(line.port)
+        for line in lines.values():
+            line.close()
+        return len(found) == len(workers)
+
+    eventually(all_found, "each worker has taken a connection")
+    return list(found.values())
+
+
+def sessions_of_their_own(cloud_env: CloudEnv, count: int) -> list[str]:
+    """Cookies, each with a Keystone token of its own: a logout ends one and no sibling."""
+    url = f"{cloud_env.auth_url}/auth/tokens"
+    demo = cloud_env.session(DEMO)
+    scope = {"project": {"id": demo.get_project_id()}}
+
+    def made(_: int) -> str:
+        identity = {"methods": ["token"], "token": {"id": demo.get_token()}}
+        body = {"auth": {"identity": identity, "scope": scope}}
+        answer = requests.post(url, json=body, timeout=90)
+        claims = {
+            "keystone_token": answer.headers["X-Subject-Token"],
+            "region": cloud_env.region,
+            "exp": int(time.time()) + 3600,
+            "uuid": uuid.uuid4().hex,
+        }
+        return jwt.encode(claims, SECRET, algorithm="HS256")
+
     with ThreadPoolExecutor(8) as pool:
-        logins = pool.map(lambda number: replicas[number % 2].login(), range(50))
-        held = [session_of(answer) for answer in logins]
-        assert len(set(held)) == 50
+        return list(pool.map(made, range(count)))
 
-        # Every process has seen and remembered some of the tokens before.
-        def ask(job: tuple[int, str]) -> int:
-            return replicas[job[0]].profile(job[1]).status_code
 
-        assert set(pool.map(ask, [(n % 2, cookie) for n, cookie in enumerate(held)])) == {200}
-        accepted: list[str] = []
+def test_a_session_that_was_logged_out_is_refused_by_every_process(
+    replicas: list[Console], cloud_env: CloudEnv
+) -> None:
+    lines = [line for replica in replicas for line in one_line_to_each_worker(replica)]
+    assert len(lines) == 8
+    held = sessions_of_their_own(cloud_env, 200)
+    assert len(set(held)) == 200
+    accepted: list[str] = []
+    # What each worker is asked: a connection is for one thread.
+    shares = [range(number, len(held), len(lines)) for number in range(len(lines))]
 
-        def leave(number: int) -> None:
-            # At one replica, and at once asked at the other and at itself, both workers.
-            assert replicas[number % 2].logout(held[number]).status_code == 200
-            for turn in range(6):
-                answer = replicas[(number + 1 + turn) % 2].profile(held[number])
-                if answer.status_code != 401 or "Token revoked" not in answer.text:
-                    accepted.append(answer.text)
+    def use(number: int) -> None:
+        # This worker knows and remembers the token from now on.
+        for each in shares[number]:
+            assert lines[number].ask("GET", "settings", held[each])[0] == 200
 
-        list(pool.map(leave, range(50)))
+    def leave(number: int) -> None:
+        # At the other replica than the one that remembers it.
+        for each in shares[(number + 4) % 8]:
+            assert lines[number].ask("POST", "logout", held[each])[0] == 200
+
+    def return_(number: int) -> None:
+        for cookie in held:
+            status, text = lines[number].ask("GET", "settings", cookie)
+            if status != 401 or "Token revoked" not in text:
+                accepted.append(text)
+
+    with ThreadPoolExecutor(8) as pool:
+        for step in (use, leave, return_):
+            list(pool.map(step, range(8)))
+    for line in lines:
+        line.close()
     assert accepted == []
 
 
