@@ -20,7 +20,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
-from ec2_describe import PROJECT, server, token_body, volume
+from benchmarks.ec2_describe import PROJECT, server, token_body, volume
 
 IMAGES = 20
 

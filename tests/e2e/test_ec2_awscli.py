@@ -2,71 +2,26 @@
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 
 from tests.support.cloud import CloudEnv
-from tests.support.ec2 import Daemon, free_port, keys_of, running, write_conf
+from tests.support.ec2_service import Aws, cli, service
+from tests.support.ec2_tenant import Tenant, tenant
 
 
 @pytest.fixture(scope="module")
-def api(cloud_env: CloudEnv, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    from trimaran.db import migrate
-
-    home = tmp_path_factory.mktemp("ec2")
-    database = f"sqlite:///{home}/ec2.sqlite"
-    migrate.upgrade(database, "ec2")
-    port = free_port()
-    conf = write_conf(home, cloud_env, database, ec2api_listen_port=port)
-    with running("ec2-api", conf, port) as daemon:
-        yield daemon
-
-
-Aws = Callable[..., Any]
+def mine(cloud_env: CloudEnv) -> Iterator[Tenant]:
+    with tenant(cloud_env) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
-def aws(api: Daemon, cloud_env: CloudEnv) -> Aws:
-    """A function that runs ``aws`` and returns its JSON, or its stderr where it must fail."""
-    keys = keys_of(cloud_env)
-    program = shutil.which("aws", path=str(Path(sys.executable).parent)) or shutil.which("aws")
-    assert program, "the AWS CLI is not installed"
-    environment = {
-        **os.environ,
-        "AWS_ACCESS_KEY_ID": keys[0],
-        "AWS_SECRET_ACCESS_KEY": keys[1],
-        "AWS_DEFAULT_REGION": "RegionOne",
-        "AWS_CONFIG_FILE": os.devnull,
-        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-        "AWS_EC2_METADATA_DISABLED": "true",
-        "AWS_MAX_ATTEMPTS": "1",
-        "AWS_PAGER": "",
-    }
-
-    def run(*arguments: str, fails: bool = False) -> Any:
-        done = subprocess.run(
-            [program, "--endpoint-url", api.url, "--output", "json", *arguments],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=180,
-        )
-        if fails:
-            assert done.returncode != 0, done.stdout
-            return done.stderr
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout) if done.stdout.strip() else {}
-
-    return run
+def aws(mine: Tenant, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aws]:
+    with service(mine.env, tmp_path_factory.mktemp("ec2")) as api:
+        yield cli(api, mine.keys)
 
 
 def states(aws: Aws, ids: list[str]) -> set[str]:
@@ -81,10 +36,9 @@ def wait_for(aws: Aws, ids: list[str], wanted: str) -> None:
         time.sleep(1)
 
 
-def test_who_am_i(aws: Aws, cloud_env: CloudEnv) -> None:
+def test_who_am_i(aws: Aws, mine: Tenant) -> None:
     who = aws("sts", "get-caller-identity")
-    assert who["Account"] == cloud_env.session().get_project_id()
-    assert who["UserId"] == cloud_env.session().get_user_id()
+    assert (who["Account"], who["UserId"]) == (mine.project.id, mine.project.user_id)
 
 
 def test_the_life_of_an_instance(aws: Aws) -> None:
@@ -94,7 +48,8 @@ def test_the_life_of_an_instance(aws: Aws) -> None:
     assert aws("ec2", "describe-availability-zones")["AvailabilityZones"]
     types = aws("ec2", "describe-instance-types", "--filters", "Name=instance-type,Values=m1.*")
     assert "m1.tiny" in {row["InstanceType"] for row in types["InstanceTypes"]}
-    images = aws("ec2", "describe-images", "--filters", "Name=state,Values=available")["Images"]
+    public = ("Name=state,Values=available", "Name=is-public,Values=true")
+    images = aws("ec2", "describe-images", "--filters", *public)["Images"]
     made = aws(
         "ec2", "run-instances",
         "--image-id", images[0]["ImageId"],

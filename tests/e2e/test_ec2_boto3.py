@@ -1,65 +1,66 @@
-"""boto3 against our daemon on a real cloud, with SQLite and with MariaDB behind it."""
+"""boto3 against our daemon on a real cloud, with each kind of database behind it."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.support.cloud import ALT, DEMO, CloudEnv
-from tests.support.ec2 import Daemon, free_port, keys_of, running, write_conf
+from tests.support.cloud import CloudEnv
+from tests.support.databases import KINDS
+from tests.support.ec2 import Daemon, free_port, running
+from tests.support.ec2_project import Project, fresh_project
+from tests.support.ec2_service import service
+from tests.support.ec2_tenant import Tenant, tenant
 
-WAIT = {"Delay": 1, "MaxAttempts": 120}
-
-
-@pytest.fixture(params=["sqlite", "mariadb"])
-def database(request: pytest.FixtureRequest, tmp_path: Path, migrated: Callable[..., str]) -> str:
-    """A fresh database of each kind, migrated."""
-    if request.param == "mariadb":
-        url = request.getfixturevalue("mariadb_url")
-    else:
-        url = f"sqlite:///{tmp_path}/ec2.sqlite"
-    return migrated(url, "ec2")
+WAIT = {"Delay": 1, "MaxAttempts": 180}
 
 
-def start(
-    stack: contextlib.ExitStack, cloud: CloudEnv, home: Path, database: str, **options: Any
-) -> Daemon:
-    port = free_port()
-    home.mkdir(exist_ok=True)
-    # With EC2-Classic a launch without subnet goes into the project's own network.
-    options = {"disable_ec2_classic": False, **options}
-    conf = write_conf(home, cloud, database, ec2api_listen_port=port, **options)
-    return stack.enter_context(running("ec2-api", conf, port))
+@pytest.fixture(scope="module")
+def mine(cloud_env: CloudEnv) -> Iterator[Tenant]:
+    with tenant(cloud_env) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def theirs(cloud_env: CloudEnv) -> Iterator[Project]:
+    with fresh_project(cloud_env) as made:
+        yield made
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def api(
+    request: pytest.FixtureRequest, mine: Tenant, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Daemon]:
+    with service(mine.env, tmp_path_factory.mktemp("boto3"), request.param) as daemon:
+        yield daemon
+
+
+#: For what does not depend on the database.
+once = pytest.mark.parametrize("api", ["sqlite"], indirect=True)
 
 
 @pytest.fixture
-def api(cloud_env: CloudEnv, tmp_path: Path, database: str) -> Iterator[Daemon]:
-    with contextlib.ExitStack() as stack:
-        yield start(stack, cloud_env, tmp_path / "api", database)
+def ec2(api: Daemon, mine: Tenant) -> Any:
+    return api.client(mine.keys)
 
 
-@pytest.fixture
-def ec2(api: Daemon, cloud_env: CloudEnv) -> Iterator[Any]:
-    """A client of the demo member; what it launched is terminated at the end."""
-    client = api.client(keys_of(cloud_env))
-    yield client
-    end_all(client)
-
-
-def end_all(client: Any) -> None:
-    mine = [
-        instance["InstanceId"]
-        for instance in instances(client, Filters=[{"Name": "tag:suite", "Values": ["e2e"]}])
-        if instance["State"]["Name"] not in ("terminated", "shutting-down")
-    ]
-    if mine:
-        client.terminate_instances(InstanceIds=mine)
+@contextlib.contextmanager
+def second(api: Daemon) -> Iterator[Daemon]:
+    """Another process of the same service, with the same database."""
+    first, home = api.log.parent, api.log.parent / "second"
+    home.mkdir()
+    port, conf = free_port(), home / "ec2api.conf"
+    text = (first / conf.name).read_text().replace(str(first), str(home))
+    listen = "ec2api_listen_port ="
+    conf.write_text(re.sub(rf"(?m)^{listen}.*$", f"{listen} {port}", text))
+    with running("ec2-api", conf, port) as daemon:
+        yield daemon
 
 
 def instances(client: Any, **arguments: Any) -> list[dict[str, Any]]:
@@ -97,7 +98,7 @@ def refused(call: Any, **arguments: Any) -> tuple[str, int]:
     return response["Error"]["Code"], response["ResponseMetadata"]["HTTPStatusCode"]
 
 
-def test_the_life_of_instances(ec2: Any, cloud_env: CloudEnv) -> None:
+def test_the_life_of_instances(ec2: Any, mine: Tenant) -> None:
     regions = ec2.describe_regions(AllRegions=True)["Regions"]
     assert [row["RegionName"] for row in regions] == ["RegionOne"]
     zones = ec2.describe_availability_zones()["AvailabilityZones"]
@@ -126,10 +127,7 @@ def test_the_life_of_instances(ec2: Any, cloud_env: CloudEnv) -> None:
     }
     assert len(instances(ec2, Filters=[{"Name": "tag:a:b", "Values": ["true"]}])) == 2
 
-    servers = {
-        row["name"]: row for row in cloud_env.call(DEMO, "compute", "GET", "/servers")["servers"]
-    }
-    assert set(ids) <= set(servers), "servers carry the instance's id as their name"
+    assert set(ids) <= set(mine.servers()), "servers carry the instance's id as their name"
 
     assert refused(ec2.terminate_instances, InstanceIds=ids, DryRun=True) == (
         "DryRunOperation",
@@ -138,10 +136,10 @@ def test_the_life_of_instances(ec2: Any, cloud_env: CloudEnv) -> None:
     ended = ec2.terminate_instances(InstanceIds=ids)["TerminatingInstances"]
     assert {row["CurrentState"]["Name"] for row in ended} <= {"shutting-down", "terminated"}
     ec2.get_waiter("instance_terminated").wait(InstanceIds=ids, WaiterConfig=WAIT)
-    left = {row["name"] for row in cloud_env.call(DEMO, "compute", "GET", "/servers")["servers"]}
-    assert not left & set(ids)
+    assert not set(mine.servers()) & set(ids)
 
 
+@once
 def test_a_client_token_launches_once(ec2: Any) -> None:
     first = launch(ec2, ClientToken="once")
     second = ec2.run_instances(
@@ -160,7 +158,7 @@ def test_a_client_token_launches_once(ec2: Any) -> None:
     assert [each["InstanceId"] for each in second["Instances"]] == first
 
 
-@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+@once
 def test_mistakes_have_their_codes(ec2: Any) -> None:
     describe, image = ec2.describe_instances, image_id(ec2)
     bad = "InvalidParameterValue"
@@ -189,7 +187,7 @@ def test_mistakes_have_their_codes(ec2: Any) -> None:
     assert refused(ec2.describe_id_format)[0] == "InvalidAction"
 
 
-@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
+@once
 def test_pages_of_tags(ec2: Any) -> None:
     (instance,) = launch(ec2)
     keys = [f"k{n}" for n in range(7)]
@@ -205,42 +203,32 @@ def test_pages_of_tags(ec2: Any) -> None:
     assert "NextToken" not in after
 
 
-@pytest.mark.parametrize("database", ["sqlite"], indirect=True)
-def test_projects_do_not_see_each_other(api: Daemon, ec2: Any, cloud_env: CloudEnv) -> None:
+@once
+def test_projects_do_not_see_each_other(api: Daemon, ec2: Any, theirs: Project) -> None:
     (instance,) = launch(ec2)
-    other = api.client(keys_of(cloud_env, ALT))
+    other = api.client(theirs.keys)
     assert instance not in [each["InstanceId"] for each in instances(other)]
     for call in (other.describe_instances, other.terminate_instances):
         assert refused(call, InstanceIds=[instance]) == ("InvalidInstanceID.NotFound", 400)
     assert image_id(other) == image_id(ec2), "a public image has one id for all"
 
 
-@pytest.mark.parametrize("database", ["mariadb"], indirect=True)
-def test_two_processes_agree_on_the_ids_of_what_nova_made(
-    cloud_env: CloudEnv, tmp_path: Path, database: str
-) -> None:
-    images = cloud_env.call(DEMO, "image", "GET", "/v2/images")["images"]
-    flavors = cloud_env.call(DEMO, "compute", "GET", "/flavors")["flavors"]
-    networks = cloud_env.call(DEMO, "network", "GET", "/v2.0/networks?name=private")["networks"]
+@pytest.mark.parametrize("api", ["mariadb"], indirect=True)
+def test_two_processes_agree_on_the_ids_of_what_nova_made(api: Daemon, mine: Tenant) -> None:
+    [network] = [row for row in mine.rows("networks") if not row["router:external"]]
+    flavors = mine.nova("GET", "/flavors")["flavors"]
     body = {
         "name": "made-by-nova",
-        "imageRef": images[0]["id"],
+        "imageRef": mine.glance("GET", "images?visibility=public")["images"][0]["id"],
         "flavorRef": next(row["id"] for row in flavors if row["name"] == "m1.tiny"),
-        "networks": [{"uuid": networks[0]["id"]}],
+        "networks": [{"uuid": network["id"]}],
     }
-    server = cloud_env.call(DEMO, "compute", "POST", "/servers", json={"server": body})["server"]
-    try:
-        with contextlib.ExitStack() as stack:
-            daemons = [
-                start(stack, cloud_env, tmp_path / name, database) for name in ("one", "two")
-            ]
-            keys = keys_of(cloud_env)
-            clients = [daemon.client(keys) for daemon in daemons for _ in range(3)]
-            with ThreadPoolExecutor(len(clients)) as pool:
-                seen = list(pool.map(instances, clients))
-            sets = [{each["InstanceId"] for each in answer} for answer in seen]
-            assert all(each == sets[0] for each in sets)
-            assert all(len(each) == len(answer) for each, answer in zip(sets, seen, strict=True))
-            assert sets[0], "the server appears as an instance"
-    finally:
-        cloud_env.call(DEMO, "compute", "DELETE", f"/servers/{server['id']}")
+    mine.nova("POST", "/servers", json={"server": body})
+    with second(api) as twin:
+        clients = [each.client(mine.keys) for each in (api, twin) for _ in range(3)]
+        with ThreadPoolExecutor(len(clients)) as pool:
+            seen = list(pool.map(instances, clients))
+    sets = [{each["InstanceId"] for each in answer} for answer in seen]
+    assert all(each == sets[0] for each in sets)
+    assert all(len(each) == len(answer) for each, answer in zip(sets, seen, strict=True))
+    assert sets[0], "the server appears as an instance"

@@ -13,7 +13,6 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +20,7 @@ from botocore import xform_name
 from botocore.exceptions import ClientError
 
 from tests.support.cloud import CloudEnv
-from tests.support.ec2 import free_port, running, write_conf
+from tests.support.ec2_service import service
 from tests.support.ec2_tenant import Tenant, tenant, until
 from trimaran.ec2 import actions
 
@@ -43,14 +42,7 @@ def mine(cloud_env: CloudEnv) -> Iterator[Tenant]:
 
 @pytest.fixture(scope="module")
 def ec2(mine: Tenant, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    from trimaran.db import migrate
-
-    home: Path = tmp_path_factory.mktemp("script")
-    database = f"sqlite:///{home}/ec2.sqlite"
-    migrate.upgrade(database, "ec2")
-    port = free_port()
-    conf = write_conf(home, mine.env, database, ec2api_listen_port=port)
-    with running("ec2-api", conf, port) as api:
+    with service(mine.env, tmp_path_factory.mktemp("script"), "mariadb") as api:
         yield api.client(mine.keys)
 
 

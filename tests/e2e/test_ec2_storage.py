@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 import base64
-import json
-import os
-import shutil
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,63 +11,36 @@ import pytest
 from botocore.exceptions import ClientError
 from cryptography.hazmat.primitives import serialization
 
-from tests.support.cloud import DEMO, CloudEnv
-from tests.support.ec2 import Daemon, free_port, keys_of, running, write_conf
-from trimaran.db import migrate
+from tests.support.cloud import CloudEnv
+from tests.support.ec2 import Daemon
+from tests.support.ec2_service import Aws, cli, service
+from tests.support.ec2_tenant import Tenant, tenant, until
 
 WAIT = {"Delay": 1, "MaxAttempts": 120}
 TAG = {"Key": "suite", "Value": "storage e2e"}
 
-Aws = Callable[..., Any]
+
+@pytest.fixture(scope="module")
+def mine(cloud_env: CloudEnv) -> Iterator[Tenant]:
+    with tenant(cloud_env) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
-def api(cloud_env: CloudEnv, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
-    home = tmp_path_factory.mktemp("ec2-storage")
-    database = f"sqlite:///{home}/ec2.sqlite"
-    migrate.upgrade(database, "ec2")
-    port = free_port()
-    # With EC2-Classic a launch without subnet goes into the project's own network.
-    options = {"ec2api_listen_port": port, "disable_ec2_classic": False}
-    conf = write_conf(home, cloud_env, database, **options)
-    with running("ec2-api", conf, port) as daemon:
+def api(mine: Tenant, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
+    with service(mine.env, tmp_path_factory.mktemp("storage")) as daemon:
         yield daemon
 
 
 @pytest.fixture(scope="module")
-def ec2(api: Daemon, cloud_env: CloudEnv) -> Iterator[Any]:
-    """A boto3 client of the demo member; what is tagged as ours goes at the end."""
-    client = api.client(keys_of(cloud_env))
-    yield client
-    clear(client)
+def ec2(api: Daemon, mine: Tenant) -> Any:
+    return api.client(mine.keys)
 
 
-def clear(client: Any) -> None:
-    mine = {"Filters": [{"Name": "tag:suite", "Values": [TAG["Value"]]}]}
-    reservations = client.describe_instances(**mine)["Reservations"]
-    for instance in [each for row in reservations for each in row["Instances"]]:
-        if instance["State"]["Name"] != "terminated":
-            client.terminate_instances(InstanceIds=[instance["InstanceId"]])
-            client.get_waiter("instance_terminated").wait(
-                InstanceIds=[instance["InstanceId"]], WaiterConfig=WAIT
-            )
-    for snapshot in client.describe_snapshots(**mine)["Snapshots"]:
-        client.delete_snapshot(SnapshotId=snapshot["SnapshotId"])
-    until(lambda: not client.describe_snapshots(**mine)["Snapshots"])
-    volumes = [row["VolumeId"] for row in client.describe_volumes(**mine)["Volumes"]]
-    for volume in volumes:
-        client.delete_volume(VolumeId=volume)
-    for pair in client.describe_key_pairs(**mine)["KeyPairs"]:
-        client.delete_key_pair(KeyPairId=pair["KeyPairId"])
-    until(lambda: not client.describe_volumes(**mine)["Volumes"])
-
-
-def until(question: Callable[[], Any], seconds: float = 120) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (answer := question()):
-        assert time.monotonic() < deadline
-        time.sleep(0.5)
-    return answer
+@pytest.fixture(scope="module")
+def aws(api: Daemon, mine: Tenant) -> Aws:
+    run = cli(api, mine.keys)
+    return lambda *arguments, **options: run("ec2", *arguments, **options)
 
 
 def tagged(kind: str, *more: dict[str, str]) -> list[dict[str, Any]]:
@@ -86,11 +53,12 @@ def refused(call: Any, **request: Any) -> str:
     return str(caught.value.response["Error"]["Code"])
 
 
-def test_boto3_keeps_data_on_a_volume(ec2: Any, cloud_env: CloudEnv) -> None:
+def test_boto3_keeps_data_on_a_volume(ec2: Any, mine: Tenant) -> None:
     """Key, instance, volume, attach, grow, snapshot, restore, detach, delete."""
     key = ec2.create_key_pair(KeyName="e2e@storage.key", TagSpecifications=tagged("key-pair"))
     serialization.load_pem_private_key(key["KeyMaterial"].encode(), None)
-    images = ec2.describe_images(Filters=[{"Name": "state", "Values": ["available"]}])["Images"]
+    public = [{"Name": "is-public", "Values": ["true"]}]
+    images = ec2.describe_images(Filters=public)["Images"]
     image = next(row["ImageId"] for row in images if row["RootDeviceType"] == "instance-store")
     launched = ec2.run_instances(
         ImageId=image,
@@ -154,44 +122,9 @@ def test_boto3_keeps_data_on_a_volume(ec2: Any, cloud_env: CloudEnv) -> None:
     until(lambda: not ec2.describe_snapshots(Filters=gone)["Snapshots"])
     ec2.delete_volume(VolumeId=volume)
     ec2.get_waiter("volume_deleted").wait(VolumeIds=[volume], WaiterConfig=WAIT)
-    rows = cloud_env.call(DEMO, "block-storage", "GET", "/volumes")["volumes"]
-    assert volume not in {row["name"] for row in rows}
-    assert restored["VolumeId"] in {row["name"] for row in rows}
-
-
-@pytest.fixture(scope="module")
-def aws(api: Daemon, ec2: Any, cloud_env: CloudEnv) -> Aws:
-    """A function that runs ``aws ec2`` and returns its JSON, or its stderr where it must fail."""
-    keys = keys_of(cloud_env)
-    program = shutil.which("aws", path=str(Path(sys.executable).parent)) or shutil.which("aws")
-    assert program, "the AWS CLI is not installed"
-    environment = {
-        **os.environ,
-        "AWS_ACCESS_KEY_ID": keys[0],
-        "AWS_SECRET_ACCESS_KEY": keys[1],
-        "AWS_DEFAULT_REGION": "RegionOne",
-        "AWS_CONFIG_FILE": os.devnull,
-        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-        "AWS_EC2_METADATA_DISABLED": "true",
-        "AWS_MAX_ATTEMPTS": "1",
-        "AWS_PAGER": "",
-    }
-
-    def run(*arguments: str, fails: bool = False) -> Any:
-        done = subprocess.run(
-            [program, "--endpoint-url", api.url, "--output", "json", "ec2", *arguments],
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=180,
-        )
-        if fails:
-            assert done.returncode != 0, done.stdout
-            return done.stderr
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout) if done.stdout.strip() else {}
-
-    return run
+    names = {row["name"] for row in mine.stored("volumes")}
+    assert volume not in names
+    assert restored["VolumeId"] in names
 
 
 def test_the_cli_makes_and_deletes_volumes(aws: Aws) -> None:

@@ -19,11 +19,12 @@ class Project:
     Attributes:
         id: Keystone's id.
         person: the member.
+        user_id: the member's id.
         keys: the member's EC2 credentials.
     """
 
-    def __init__(self, cloud: CloudEnv, project_id: str, person: Person) -> None:
-        self.cloud, self.id, self.person = cloud, project_id, person
+    def __init__(self, cloud: CloudEnv, project_id: str, person: Person, user_id: str) -> None:
+        self.cloud, self.id, self.person, self.user_id = cloud, project_id, person, user_id
         self.keys = cloud.ec2_credentials(person)
 
     def neutron(self, method: str, path: str, **kwargs: Any) -> Any:
@@ -66,10 +67,16 @@ class Project:
             for row in self.listed(what):
                 delete(f"{what}/{row['id']}")
 
+    def remove(self) -> None:
+        """Deletes it, with its member and all that it has in Neutron."""
+        self.clear()
+        admin = self.cloud.session(ADMIN)
+        admin.delete(f"{self.cloud.auth_url}/users/{self.user_id}")
+        admin.delete(f"{self.cloud.auth_url}/projects/{self.id}")
 
-@contextlib.contextmanager
-def fresh_project(cloud: CloudEnv, *roles: str) -> Iterator[Project]:
-    """Makes a project with a member, and removes it with all that it has.
+
+def make_project(cloud: CloudEnv, *roles: str) -> Project:
+    """A project with a member, until somebody removes it.
 
     Args:
         cloud: the sandbox.
@@ -88,10 +95,19 @@ def fresh_project(cloud: CloudEnv, *roles: str) -> Iterator[Project]:
     for role in listed:
         if role["name"] in (roles or ("member",)):
             admin.put(f"{cloud.auth_url}/projects/{project_id}/users/{user_id}/roles/{role['id']}")
-    made = Project(cloud, project_id, Person(name, name))
+    return Project(cloud, project_id, Person(name, name), user_id)
+
+
+@contextlib.contextmanager
+def fresh_project(cloud: CloudEnv, *roles: str) -> Iterator[Project]:
+    """Makes a project with a member, and removes it with all that it has.
+
+    Args:
+        cloud: the sandbox.
+        roles: of the member; by default ``member``.
+    """
+    made = make_project(cloud, *roles)
     try:
         yield made
     finally:
-        made.clear()
-        admin.delete(f"{cloud.auth_url}/users/{user_id}")
-        admin.delete(f"{cloud.auth_url}/projects/{project_id}")
+        made.remove()

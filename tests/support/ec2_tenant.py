@@ -1,16 +1,21 @@
-"""A project of its own with servers in it: what it has in Nova and Neutron can be compared."""
+"""A project of its own with servers and volumes in it, which are gone when it is left.
+
+What it has in Nova, Neutron, Cinder and Glance can be compared before and after.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from tests.support.cloud import ADMIN, CloudEnv
 from tests.support.ec2_project import Project, fresh_project
 
 PATIENCE = 120.0
+CINDER = "block-storage"
 
 
 class Tenant:
@@ -27,6 +32,14 @@ class Tenant:
     def nova(self, method: str, path: str, **kwargs: Any) -> Any:
         """A call to Nova as the member."""
         return self.env.call(self.project.person, "compute", method, path, **kwargs)
+
+    def cinder(self, method: str, path: str, **kwargs: Any) -> Any:
+        """A call to Cinder as the member."""
+        return self.env.call(self.project.person, CINDER, method, path, **kwargs)
+
+    def glance(self, method: str, path: str, **kwargs: Any) -> Any:
+        """A call to Glance as the member."""
+        return self.env.call(self.project.person, "image", method, f"/v2/{path}", **kwargs)
 
     def rows(self, what: str, **query: str) -> list[dict[str, Any]]:
         """Neutron's objects of the project."""
@@ -46,6 +59,17 @@ class Tenant:
         """Nova's servers by name."""
         return {row["name"]: row for row in self.nova("GET", "/servers/detail")["servers"]}
 
+    def stored(self, what: str) -> list[dict[str, Any]]:
+        """Cinder's ``volumes`` or ``snapshots``."""
+        rows: list[dict[str, Any]] = self.cinder("GET", f"/{what}/detail")[what]
+        return rows
+
+    def images(self) -> list[dict[str, Any]]:
+        """Glance's images that the project owns."""
+        answer = self.glance("GET", f"images?owner={self.project.id}")
+        rows: list[dict[str, Any]] = answer["images"]
+        return rows
+
     def left(self) -> dict[str, set[str]]:
         """Everything that Neutron and Nova have of the project; for before and after."""
         return {**self.project.left(), "servers": set(self.servers())}
@@ -55,11 +79,31 @@ class Tenant:
         path = f"/v2.0/quotas/{self.project.id}"
         self.env.call(ADMIN, "network", "PUT", path, json={"quota": limits})
 
+    def nova_quota(self, **limits: int) -> None:
+        """Sets quotas of Nova; -1 is without limit."""
+        path = f"/os-quota-sets/{self.project.id}"
+        self.env.call(ADMIN, "compute", "PUT", path, json={"quota_set": limits})
+
     def clear(self) -> None:
-        """Deletes all servers."""
+        """Deletes all servers, images, snapshots, volumes and key pairs."""
         for row in self.servers().values():
             self.nova("DELETE", f"/servers/{row['id']}", raise_exc=False)
-        until(lambda: not self.servers())
+        until(lambda: not self.servers(), 600)
+        for row in self.images():
+            self.glance("DELETE", f"images/{row['id']}", raise_exc=False)
+        # Volumes follow their snapshots, and snapshots the volumes that were made from them.
+        for what in ("snapshots", "volumes"):
+            until(partial(self._gone, what))
+        for pair in self.nova("GET", "/os-keypairs")["keypairs"]:
+            self.nova("DELETE", f"/os-keypairs/{pair['keypair']['name']}", raise_exc=False)
+
+    def _gone(self, what: str) -> bool:
+        """Whether Cinder has nothing left; what it has is deleted."""
+        rows = self.stored(what)
+        for row in rows:
+            if row["status"] != "deleting":
+                self.cinder("DELETE", f"/{what}/{row['id']}", raise_exc=False)
+        return not rows
 
 
 @contextlib.contextmanager
