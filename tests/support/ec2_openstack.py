@@ -34,7 +34,8 @@ ACCESS = "AKIATEST"
 def database(directory: Path) -> Database:
     """A fresh SQLite database with the EC2 tables."""
     made = Database(f"sqlite:///{directory}/ec2.sqlite", pool_size=4)
-    tables = [row.__table__ for row in (ItemRow, TagRow, ClientTokenRow, DefaultVpcRow, Job, Lease)]
+    rows = (ItemRow, TagRow, ClientTokenRow, DefaultVpcRow, Job, Lease)
+    tables = [Base.metadata.tables[row.__tablename__] for row in rows]
     Base.metadata.create_all(made.engine, tables=tables)
     return made
 

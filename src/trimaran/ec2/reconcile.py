@@ -180,6 +180,12 @@ class _Run:
             for reference in self._references()
             if reference.os_id not in self.seen.ids
         }
+        beside = {
+            os_id: self.kind.beside[os_id] for os_id in references if os_id in self.kind.beside
+        }
+        self.seen.ids.update({os_id: item.id for os_id, item in beside.items()})
+        self.seen.referred.update(beside)
+        references = {os_id: each for os_id, each in references.items() if os_id not in beside}
         if not self.new and not references:
             return
         known, made_for = self._look_up(

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from sqlalchemy.orm import Session
@@ -129,6 +130,9 @@ class Kind(ABC):
     """
 
     prefixes: ClassVar[tuple[str, ...]]
+    #: The project's items of other kinds that `load` has read as well, by OpenStack id:
+    #: references to them need no look of their own.
+    beside: Mapping[str, Item] = MappingProxyType({})
 
     @abstractmethod
     def listings(self, ctx: Context, selection: Selection | None) -> Thunks:

@@ -110,7 +110,10 @@ class Interfaces(Kind):
     def load(self, session: Session, ctx: Context, wanted: Collection[str] | None) -> list[Item]:
         kinds = [PREFIX, *([ELASTIC] if self._addresses else [])]
         if wanted is None:
-            items = queries.items_of(session, ctx.project_id, kinds)
+            # What all of them are plugged into is most of what the project has.
+            named = ["i", "sg"] if self._groups else []
+            items = queries.items_of(session, ctx.project_id, [*kinds, *named])
+            self.beside = {item.os_id: item for item in items if item.kind in named and item.os_id}
         else:
             items = super().load(session, ctx, wanted)
             items += queries.items_of(session, ctx.project_id, kinds[1:]) if kinds[1:] else []

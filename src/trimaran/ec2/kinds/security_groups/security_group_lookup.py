@@ -14,7 +14,7 @@ from trimaran.ec2 import ids
 from trimaran.ec2.context import Context
 from trimaran.ec2.kinds.security_groups import security_group_default as default
 from trimaran.ec2.kinds.security_groups.security_group_kind import PREFIX, SecurityGroups, name_of
-from trimaran.ec2.kinds.vpcs.default_vpc import ensure_default_vpc
+from trimaran.ec2.kinds.vpcs.default_vpc import ensure_default_vpc, with_default_vpc
 from trimaran.ec2.kinds.vpcs.vpc_kind import STAGE
 from trimaran.ec2.protocol.errors import EC2Error, missing, not_found
 from trimaran.ec2.reconcile import reconcile
@@ -38,8 +38,7 @@ class Groups:
 
 def all_groups(ctx: Context) -> Groups:
     """All groups of the project, after the default VPC and each VPC's default group are there."""
-    ensure_default_vpc(ctx)
-    found = _look(ctx, None)
+    found = with_default_vpc(ctx, lambda: _look(ctx, None), lambda seen: seen.kind.vpcs)
     there = {pair.item.id for pair in found.pairs}
     lacking = [
         vpc

@@ -11,10 +11,11 @@ CreateDefaultVpc (spec ec2.md 5.4, F26, F27).
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
 from ipaddress import IPv4Network
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy.orm import Session
 
@@ -44,6 +45,8 @@ from trimaran.errors import TrimaranError, Unavailable
 
 LOG = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 VPC_RANGE = IPv4Network("172.31.0.0/16")
 #: Prefix length of default subnets.
 SUBNET_PREFIX = 20
@@ -67,6 +70,26 @@ def ensure_default_vpc(ctx: Context) -> Item | None:
         Its item; None when there is none (EC2-Classic, not wanted, failed).
     """
     return ctx.once("default vpc", lambda: _ensure(ctx))
+
+
+def with_default_vpc(
+    ctx: Context, look: Callable[[], T], items: Callable[[T], Iterable[Item]] | None
+) -> T:
+    """What a describe sees of a project that has its default VPC, if it is to have one.
+
+    Args:
+        ctx: the request.
+        look: the describe's own look, which is made again when the first one was too early.
+        items: of what was seen: items among which a default VPC would be; None when
+            the look is at some ids only.
+    """
+    if items is None:
+        ensure_default_vpc(ctx)
+        return look()
+    seen = look()
+    if default_vpc_of(list(items(seen))) is not None or ensure_default_vpc(ctx) is None:
+        return seen
+    return look()
 
 
 def _ensure(ctx: Context) -> Item | None:

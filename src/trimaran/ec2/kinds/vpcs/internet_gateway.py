@@ -15,7 +15,7 @@ from trimaran.ec2.context import Context
 from trimaran.ec2.kinds.item_store import shown_tags, store_item
 from trimaran.ec2.kinds.tag_rules import tag_specifications
 from trimaran.ec2.kinds.vpcs import route_push, topology, vpc_gateway
-from trimaran.ec2.kinds.vpcs.default_vpc import ensure_default_vpc
+from trimaran.ec2.kinds.vpcs.default_vpc import with_default_vpc
 from trimaran.ec2.kinds.vpcs.vpc_kind import being_made, in_use, locked_vpc, one_vpc, usable
 from trimaran.ec2.protocol import filters, paging
 from trimaran.ec2.protocol.errors import EC2Error, invalid_value, missing
@@ -49,9 +49,10 @@ def describe_internet_gateways(ctx: Context, request: Request) -> dict[str, Any]
     page = paging.Page(ctx.action, request, ids="InternetGatewayIds")
     matches = filters.compile_filters(request.get("Filters"), FILTERS)
     wanted = ids.check_ids(request.get("InternetGatewayIds"), "internetGatewayId", PREFIX)
-    ensure_default_vpc(ctx)
-    items, tags = ctx.db.read(lambda s: _read(s, ctx.project_id))
-    by_id = {item.id: item for item in items}
+    items, tags = with_default_vpc(
+        ctx, lambda: ctx.db.read(lambda s: _read(s, ctx.project_id)), lambda seen: seen[0]
+    )
+    by_id = {item.id: item for item in items if item.kind == PREFIX}
     if absent := set(wanted) - set(by_id):
         raise ids.missing_ids(absent)
     rows = [_shown(ctx, by_id[each], tags.get(each)) for each in wanted or by_id]
@@ -150,11 +151,11 @@ def one_gateway(ctx: Context, gateway_id: str | None) -> Item:
 
 
 def _read(session: Session, project_id: str) -> tuple[list[Item], Tags]:
-    """Gateways and their tags; one of a VPC that is not there yet is not there either."""
+    """Gateways, with VPCs, and their tags; that of a VPC that is not there yet is not, either."""
     items = queries.items_of(session, project_id, [PREFIX, "vpc"])
     coming = {item.id for item in items if item.kind == "vpc" and being_made(item)}
     tags = tags_by_item(tag_queries.tags_of(session, project_id, [PREFIX]))
-    return [i for i in items if i.kind == PREFIX and i.vpc_id not in coming], tags
+    return [i for i in items if i.kind != PREFIX or i.vpc_id not in coming], tags
 
 
 def _check_unmapped(session: Session, ctx: Context, vpc_id: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from ipaddress import IPv4Network
 from typing import Any
 
@@ -19,14 +19,14 @@ from trimaran.ec2.kinds.item_store import shown_tags, store_items
 from trimaran.ec2.kinds.tag_rules import tag_specifications
 from trimaran.ec2.kinds.volumes.volume_reserve import known_token, same_request
 from trimaran.ec2.kinds.vpcs import route_push, topology
-from trimaran.ec2.kinds.vpcs.default_vpc import ensure_default_vpc
+from trimaran.ec2.kinds.vpcs.default_vpc import with_default_vpc
 from trimaran.ec2.kinds.vpcs.route_push import PROPAGATING, ROUTES
 from trimaran.ec2.kinds.vpcs.route_table_view import NEEDED, Viewer
 from trimaran.ec2.kinds.vpcs.vpc_create import local_route
 from trimaran.ec2.kinds.vpcs.vpc_kind import CIDR, in_use, locked_vpc, one_vpc, usable
 from trimaran.ec2.protocol import filters, paging
 from trimaran.ec2.protocol.errors import EC2Error, missing
-from trimaran.ec2.tags_shown import tags_by_item
+from trimaran.ec2.tags_shown import Tags, tags_by_item
 
 Request = Mapping[str, Any]
 
@@ -102,8 +102,8 @@ def describe_route_tables(ctx: Context, request: Request) -> dict[str, Any]:
     page = paging.Page(ctx.action, request, ids="RouteTableIds")
     matches = filters.compile_filters(request.get("Filters"), FILTERS)
     wanted = ids.check_ids(request.get("RouteTableIds"), "routeTableId", PREFIX)
-    ensure_default_vpc(ctx)
-    rows = matches.apply(_all_shown(ctx, wanted))
+    items, tags = with_default_vpc(ctx, lambda: _read(ctx), lambda seen: seen[0])
+    rows = matches.apply(_all_shown(ctx, items, tags, wanted))
     shown, token = page.slice(rows, key=lambda row: row["RouteTableId"])
     return {"RouteTables": shown, "NextToken": token}
 
@@ -211,30 +211,34 @@ def lock(session: Session, ctx: Context, table: Item) -> list[Item]:
 
 
 def _one_shown(ctx: Context, table_id: str) -> dict[str, Any]:
-    [made] = _all_shown(ctx, [table_id])
+    [made] = _all_shown(ctx, *_read(ctx), [table_id])
     return made
 
 
-def _all_shown(ctx: Context, wanted: Iterable[str]) -> list[dict[str, Any]]:
+def _read(ctx: Context) -> tuple[list[Item], Tags]:
     def read(session: Session) -> tuple[list[Item], list[tag_queries.Tag]]:
-        items = queries.items_of(session, ctx.project_id, NEEDED)
+        items = queries.items_of(session, ctx.project_id, [*NEEDED, "i"])
         return items, tag_queries.tags_of(session, ctx.project_id, [PREFIX])
 
     items, rows = ctx.db.read(read)
-    tags = tags_by_item(rows)
+    return items, tags_by_item(rows)
+
+
+def _all_shown(
+    ctx: Context, items: Sequence[Item], tags: Tags, wanted: Iterable[str]
+) -> list[dict[str, Any]]:
     viewer = Viewer(ctx, items)
     chosen = list(wanted) or list(viewer.tables)
     if absent := set(chosen) - set(viewer.tables):
         raise ids.missing_ids(absent)
     tables = [viewer.tables[table_id] for table_id in chosen]
-    stopped = _stopped(ctx, viewer.targets(tables))
+    stopped = _stopped(ctx, items, viewer.targets(tables))
     return [viewer.shown(table, tags.get(table.id), stopped) for table in tables]
 
 
-def _stopped(ctx: Context, instance_ids: set[str]) -> set[str]:
+def _stopped(ctx: Context, items: Iterable[Item], instance_ids: set[str]) -> set[str]:
     """The instances among those named that take no packets; one call for all of them (F23)."""
     if not instance_ids:
         return set()
-    items = ctx.db.read(lambda s: queries.items_by_ids(s, ctx.project_id, instance_ids))
     running = {row["id"] for row in ctx.user.compute.servers() if row["status"] == "ACTIVE"}
     return instance_ids - {item.id for item in items if item.os_id in running}

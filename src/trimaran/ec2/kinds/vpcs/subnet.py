@@ -13,7 +13,7 @@ from trimaran.db.queries.ec2 import Item
 from trimaran.ec2 import ids, journal
 from trimaran.ec2.context import Context
 from trimaran.ec2.kinds.vpcs import topology_raze
-from trimaran.ec2.kinds.vpcs.default_vpc import ensure_default_vpc
+from trimaran.ec2.kinds.vpcs.default_vpc import with_default_vpc
 from trimaran.ec2.kinds.vpcs.subnet_create import default_zone
 from trimaran.ec2.kinds.vpcs.subnet_kind import ZONE, Subnets
 from trimaran.ec2.kinds.vpcs.subnet_plug import ports_of
@@ -69,8 +69,12 @@ def describe_subnets(ctx: Context, request: Request) -> dict[str, Any]:
     page = paging.Page(ctx.action, request, ids="SubnetIds")
     matches = filters.compile_filters(request.get("Filters"), FILTERS)
     wanted = ids.check_ids(request.get("SubnetIds"), "subnetId", "subnet")
-    ensure_default_vpc(ctx)
-    view = reconcile(ctx, Subnets(ports=True), wanted or None)
+    kind = Subnets(ports=True)
+    view = with_default_vpc(
+        ctx,
+        lambda: reconcile(ctx, kind, wanted or None),
+        None if wanted else lambda view: kind.vpcs,
+    )
     rows = matches.apply(shown_subnets(ctx, view))
     shown, token = page.slice(rows, key=lambda row: row["SubnetId"])
     return {"Subnets": shown, "NextToken": token}

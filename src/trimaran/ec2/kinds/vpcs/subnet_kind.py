@@ -19,7 +19,7 @@ not shown (spec ec2.md 3.13).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any
 
@@ -58,6 +58,15 @@ class Subnets(Built):
     def __init__(self, *, ports: bool = False) -> None:
         super().__init__()
         self._ports = ports
+        #: the project's VPCs, when all subnets were asked for
+        self.vpcs: list[Item] = []
+
+    def load(self, session: Session, ctx: Context, wanted: Collection[str] | None) -> list[Item]:
+        if wanted is not None:
+            return super().load(session, ctx, wanted)
+        items = queries.items_of(session, ctx.project_id, [PREFIX, "vpc"])
+        self.vpcs = [item for item in items if item.kind == "vpc"]
+        return self.knowing([item for item in items if item.kind == PREFIX])
 
     def listings(self, ctx: Context, selection: Selection | None) -> Thunks:
         if selection is None and not self._known:

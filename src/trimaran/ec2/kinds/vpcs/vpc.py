@@ -15,7 +15,7 @@ from trimaran.ec2 import ids, journal
 from trimaran.ec2.context import Context
 from trimaran.ec2.kinds.security_groups.security_group_default import default_group_id
 from trimaran.ec2.kinds.vpcs import topology_raze
-from trimaran.ec2.kinds.vpcs.default_vpc import ensure_default_vpc
+from trimaran.ec2.kinds.vpcs.default_vpc import with_default_vpc
 from trimaran.ec2.kinds.vpcs.vpc_kind import (
     DELETING,
     MAIN_TABLE,
@@ -59,8 +59,11 @@ def describe_vpcs(ctx: Context, request: Request) -> dict[str, Any]:
     page = paging.Page(ctx.action, request, ids="VpcIds")
     matches = filters.compile_filters(request.get("Filters"), FILTERS)
     wanted = ids.check_ids(request.get("VpcIds"), "vpcId", "vpc")
-    ensure_default_vpc(ctx)
-    view = reconcile(ctx, Vpcs(), wanted or None)
+    view = with_default_vpc(
+        ctx,
+        lambda: reconcile(ctx, Vpcs(), wanted or None),
+        None if wanted else lambda view: [pair.item for pair in view.pairs],
+    )
     rows = [shown_vpc(ctx, pair.item, view.tags.get(pair.item.id)) for pair in view.pairs]
     shown, token = page.slice(matches.apply(rows), key=lambda row: row["VpcId"])
     return {"Vpcs": shown, "NextToken": token}

@@ -51,7 +51,10 @@ class Built(Kind):
         self._known: set[str] = set()
 
     def load(self, session: Session, ctx: Context, wanted: Collection[str] | None) -> list[Item]:
-        items = super().load(session, ctx, wanted)
+        return self.knowing(super().load(session, ctx, wanted))
+
+    def knowing(self, items: list[Item]) -> list[Item]:
+        """The items, which say what the objects of this kind are."""
         self._known = {item.os_id for item in items if item.os_id}
         return items
 
