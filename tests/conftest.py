@@ -27,33 +27,9 @@ from tests.support.servers import AMQP_URL, MYSQL_URL, POSTGRESQL_URL, STATE
 HERE = Path(__file__).parent
 
 
-#: what `make test` runs against real parts; the rest of functional and e2e is `slow`
-QUICK = (
-    "functional/cloud",
-    "functional/console",
-    "functional/db",
-    "functional/ec2/test_ec2_reconcile_concurrency",
-    "functional/ec2/test_ec2_wire_s3",
-    "functional/identity",
-    "functional/magnum/test_magnum_api_cloud",
-    "functional/magnum/test_magnum_api_conformance",
-    "functional/magnum/test_magnum_api_databases",
-    "functional/magnum/test_magnum_conductor_db",
-    "functional/magnum/test_magnum_conductor_handlers",
-    "functional/magnum/test_magnum_operators_commands",
-    "functional/policy",
-    "functional/web",
-    "functional/work",
-    "e2e/test_demo",
-)
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by the servers that they ask for, and the slow ones by their place."""
+    """Mark tests by the servers that they ask for."""
     for item in items:
-        place = item.path.relative_to(HERE).as_posix()
-        if not place.startswith(("unit/", *QUICK)):
-            item.add_marker("slow")
         callspec = getattr(item, "callspec", None)
         if callspec and "db_url" in getattr(item, "fixturenames", ()):
             kind = callspec.params.get("db_url")
@@ -66,7 +42,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
     """Files run side by side, but for those that work in the cloud.
 
-    These run one after another, since they share its quotas and its catalog.
+    These run one after another, since they share its quotas: EC2's in one lane,
+    and in another those of the rest, which ask for little.
     """
     return Lanes(config, log)
 
@@ -80,7 +57,9 @@ class Lanes(LoadScopeScheduling):
 
 @cache
 def _lane(file: str) -> str:
-    return "cloud" if "CloudEnv" in (HERE.parent / file).read_text() else file
+    if "CloudEnv" not in (HERE.parent / file).read_text():
+        return file
+    return "ec2" if "/test_ec2_" in file else "cloud"
 
 
 @pytest.fixture(autouse=True)

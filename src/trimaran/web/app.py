@@ -23,7 +23,7 @@ from trimaran.config.common import Own
 from trimaran.errors import TrimaranError
 from trimaran.web import metrics
 from trimaran.web.access import AccessLogStage
-from trimaran.web.context import RequestIdStage
+from trimaran.web.context import RequestIdStage, new_request_id
 from trimaran.web.faults import ErrorStage, Render, respond
 from trimaran.web.health import Health, Probe, Probes
 from trimaran.web.limits import LimitStage
@@ -137,7 +137,15 @@ def create_app(
         return Response(metrics.text(), media_type=metrics.CONTENT_TYPE)
 
     app.add_exception_handler(TrimaranError, trimaran_error)
-    app.state.render_error = render_error
+    def refuse_unread(error: TrimaranError, request: Request) -> Response:
+        # No stage has seen the request, but its answer can be named as any other.
+        with new_request_id() as identifier:
+            response = respond(render_error, error, request)
+        if request_id_header is not None:
+            response.headers[request_id_header] = identifier
+        return response
+
+    app.state.refuse_unread = refuse_unread
     health = Health(Probes(probes or {}), health_disable_file)
     app.add_route(health_path, health.__call__, methods=["GET"], include_in_schema=False)
     app.add_route(metrics_path, scrape, methods=["GET"], include_in_schema=False)

@@ -9,6 +9,8 @@ that a client cannot make two requests look like one in the log.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -25,6 +27,17 @@ OPERATION = "trimaran.operation"
 def request_id() -> str:
     """Returns the id of the request being handled, "" outside of one."""
     return logs.REQUEST_ID.get()
+
+
+@contextmanager
+def new_request_id() -> Iterator[str]:
+    """Gives a request its id for the length of the block."""
+    identifier = f"req-{uuid.uuid4()}"
+    mark = logs.REQUEST_ID.set(identifier)
+    try:
+        yield identifier
+    finally:
+        logs.REQUEST_ID.reset(mark)
 
 
 def name_operation(scope: Scope, name: str) -> None:
@@ -57,7 +70,12 @@ class RequestIdStage:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        identifier = f"req-{uuid.uuid4()}"
+        with new_request_id() as identifier:
+            await self._identified(identifier, scope, receive, send)
+
+    async def _identified(
+        self, identifier: str, scope: Scope, receive: Receive, send: Send
+    ) -> None:
         client = scope.get("client")
         outgoing = {
             **headers_for(request_id=identifier, remote_address=client[0] if client else ""),
@@ -74,10 +92,8 @@ class RequestIdStage:
                 ]
             await send(message)
 
-        mark = logs.REQUEST_ID.set(identifier)
         calls = outgoing_headers.set(outgoing)
         try:
             await self.app(scope, receive, stamped)
         finally:
-            logs.REQUEST_ID.reset(mark)
             outgoing_headers.reset(calls)

@@ -84,8 +84,8 @@ class Protocol(HttpToolsProtocol):
 
     def _rendered(self, error: TrimaranError) -> Response | None:
         state = getattr(self.app, "state", None)
-        render = getattr(state, "render_error", None)
-        if render is None:
+        refuse = getattr(state, "refuse_unread", None)
+        if refuse is None:
             return None
         scope: dict[str, Any] = {
             "type": "http",
@@ -101,7 +101,7 @@ class Protocol(HttpToolsProtocol):
             "headers": [],
             "app": self.app,
         }
-        response = render(error, Request(scope))
+        response = refuse(error, Request(scope))
         return response if isinstance(response, Response) else None
 
 

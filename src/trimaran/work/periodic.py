@@ -198,6 +198,9 @@ class Timetable:
         try:
             entry.fn()
             outcome = "done"
+        except errors.Unavailable as error:
+            # Whoever could not reach the part has logged which, and why.
+            LOG.warning("Periodic function %s: %s It runs again in its time", entry.name, error)
         except Exception:
             LOG.exception("Periodic function %s failed; it runs again in its time", entry.name)
         finally:
