@@ -11,6 +11,7 @@ import pytest
 from tests.support.magnum_api import detail, world
 from trimaran.magnum import policies
 from trimaran.magnum.api import app
+from trimaran.magnum.api.controllers import root
 from trimaran.policy import Enforcer
 
 BASE = [
@@ -105,7 +106,9 @@ def test_each_route_is_named_by_a_rule() -> None:
         for rule in policies.all_rules()
         for operation in rule.operations
     }
-    for router in app.ROUTERS[1:]:
+    for router in app.ROUTERS:
+        if router is root.router:
+            continue
         for route in router.routes:
             path = re.sub(r"{\w+}", "{}", route.path)
             for method in route.methods:

@@ -51,12 +51,13 @@ class _Anything(Convertor[str]):
 
 register_url_convertor("anything", _Anything())
 
+#: tried one after the other, so those that are asked most stand first
 ROUTERS = (
-    root.router,
-    cluster_templates.router,
+    nodegroups.router,
     clusters.router,
     actions.router,
-    nodegroups.router,
+    cluster_templates.router,
+    root.router,
     certificates.router,
     quotas.router,
     stats.router,
