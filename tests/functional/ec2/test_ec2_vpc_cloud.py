@@ -13,6 +13,7 @@ from botocore.exceptions import ClientError
 from tests.support.cloud import CloudEnv
 from tests.support.ec2 import Daemon, free_port, running, write_conf
 from tests.support.ec2_project import Project, fresh_project
+from tests.support.ec2_wrong_order import Topology
 from trimaran.db import migrate
 
 ANYWHERE = "0.0.0.0/0"
@@ -136,6 +137,25 @@ def test_a_topology_from_nothing_to_nothing(ec2: Any, project: Project) -> None:
     ec2.delete_vpc(VpcId=vpc)
     assert project.left() == before
     assert _refused(ec2.describe_vpcs, VpcIds=[vpc]) == "InvalidVpcID.NotFound"
+
+
+def test_deletes_in_wrong_orders_change_nothing(ec2: Any, project: Project) -> None:
+    ec2.describe_vpcs()
+
+    def left() -> Any:
+        rules = {row["id"] for row in project.listed("security-group-rules")}
+        mapped = {row["id"]: row["port_id"] for row in project.listed("floatingips")}
+        return project.left(), rules, mapped
+
+    topology = Topology(
+        do=lambda name, **request: getattr(ec2, name)(**request),
+        refused=lambda name, **request: _refused(getattr(ec2, name), **request),
+        left=left,
+    )
+    before = left()
+    topology.build()
+    assert topology.raze("mapping", "subnet") > 12
+    assert left() == before
 
 
 def test_what_neutron_lost_is_not_shown(ec2: Any, project: Project) -> None:

@@ -456,6 +456,34 @@ def test_a_quota_in_the_middle_undoes_all(
     assert len(told["NetworkInterfaces"]) == 3
 
 
+@pytest.mark.parametrize("number", range(3))
+def test_a_quota_at_each_of_three_interfaces_undoes_all(
+    openstack: Ports, me: Caller, ami: str, place: Place, number: int
+) -> None:
+    before, items = openstack.left(), _items(me)
+    openstack.most["ports"] = len(openstack.all("ports")) + number
+    asked = [{"DeviceIndex": index, "SubnetId": place.subnet} for index in range(3)]
+    code = _refused(me, ami, NetworkInterfaces=asked)
+    assert code == "InsufficientFreeAddressesInSubnet"
+    assert (openstack.left(), _items(me), openstack.creates) == (before, items, [])
+
+
+def test_a_quota_of_addresses_undoes_all(
+    openstack: Ports, me: Caller, ami: str, place: Place
+) -> None:
+    before, items = openstack.left(), _items(me)
+    openstack.most["floatingips"] = 0
+    asked = [
+        {"DeviceIndex": 0, "SubnetId": place.subnet, "AssociatePublicIpAddress": True},
+        {"DeviceIndex": 1, "SubnetId": place.subnet},
+        {"DeviceIndex": 2, "SubnetId": place.subnet},
+    ]
+    # AWS refuses public addresses with several new interfaces; ours comes with the first one.
+    assert _refused(me, ami, NetworkInterfaces=asked[:1]) == "AddressLimitExceeded"
+    assert _refused(me, ami, NetworkInterfaces=asked) == "AddressLimitExceeded"
+    assert (openstack.left(), _items(me)) == (before, items)
+
+
 def test_what_nova_refuses_leaves_no_port(
     openstack: Ports, me: Caller, ami: str, place: Place
 ) -> None:

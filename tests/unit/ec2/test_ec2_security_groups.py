@@ -22,9 +22,13 @@ from trimaran.ec2.kinds.security_groups.security_group import (
     describe_security_groups,
     get_security_groups_for_vpc,
 )
+from trimaran.ec2.kinds.security_groups.security_group_authorize import (
+    authorize_security_group_ingress,
+)
 from trimaran.ec2.kinds.security_groups.security_group_create import create_security_group
 from trimaran.ec2.kinds.security_groups.security_group_default import DESCRIPTION
 from trimaran.ec2.kinds.security_groups.security_group_lookup import groups_by
+from trimaran.ec2.kinds.security_groups.security_group_revoke import revoke_security_group_ingress
 from trimaran.ec2.kinds.tag import describe_tags
 from trimaran.ec2.protocol.errors import EC2Error
 from trimaran.errors import Unavailable
@@ -508,6 +512,31 @@ def test_what_is_in_use_stays(openstack: Groups, me: Caller, vpcs: None) -> None
     openstack.named(OTHER)["security_group_rules"].remove(naming)
     openstack.rule(group, remote_group_id=group["id"])
     me(delete_security_group, GroupId=group_id)
+
+
+def test_groups_that_name_each_other_are_parted_by_their_rules(
+    openstack: Groups, me: Caller, vpcs: None
+) -> None:
+    names = ("a", "b", "c")
+    made = [create(me, name) for name in names]
+    for group, source in zip(names, (*names[1:], names[0]), strict=True):
+        pair = {"GroupId": made[names.index(source)]}
+        rule = {"IpProtocol": "-1", "UserIdGroupPairs": [pair]}
+        me(
+            authorize_security_group_ingress,
+            GroupId=made[names.index(group)],
+            IpPermissions=[rule],
+        )
+    for group_id in made:
+        assert code_of(me, delete_security_group, GroupId=group_id) == "DependencyViolation"
+    assert len(shown(me, GroupIds=made)) == 3
+    rule = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": made[1]}]}
+    me(revoke_security_group_ingress, GroupId=made[0], IpPermissions=[rule])
+    # The chain b, c, a is left: each goes once nobody names it.
+    assert code_of(me, delete_security_group, GroupId=made[0]) == "DependencyViolation"
+    for group_id in (made[1], made[2], made[0]):
+        me(delete_security_group, GroupId=group_id)
+    assert {row["name"] for row in openstack.groups} == {VPC, OTHER}
 
 
 def test_the_default_group_of_a_vanished_vpc_can_be_deleted(
