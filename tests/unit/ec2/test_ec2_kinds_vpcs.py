@@ -19,12 +19,18 @@ from trimaran.ec2.kinds.tag import describe_tags
 from trimaran.ec2.kinds.vpcs.cidr_block import (
     associate_subnet_cidr_block,
     associate_vpc_cidr_block,
+    disassociate_subnet_cidr_block,
+    disassociate_vpc_cidr_block,
 )
 from trimaran.ec2.kinds.vpcs.subnet import delete_subnet, describe_subnets
 from trimaran.ec2.kinds.vpcs.subnet_attribute import modify_subnet_attribute
 from trimaran.ec2.kinds.vpcs.subnet_create import create_subnet
 from trimaran.ec2.kinds.vpcs.vpc import delete_vpc, describe_vpcs
-from trimaran.ec2.kinds.vpcs.vpc_attribute import describe_vpc_attribute, modify_vpc_attribute
+from trimaran.ec2.kinds.vpcs.vpc_attribute import (
+    describe_vpc_attribute,
+    modify_vpc_attribute,
+    modify_vpc_tenancy,
+)
 from trimaran.ec2.kinds.vpcs.vpc_create import create_vpc
 from trimaran.errors import TrimaranError
 from trimaran.identity import count_calls
@@ -166,6 +172,25 @@ def test_there_are_no_more_ranges_than_the_first(openstack: Neutron, me: Caller)
     assert code_of(me, associate_subnet_cidr_block, **six) == "UnsupportedOperation"
     unknown = {**six, "SubnetId": "subnet-00000001"}
     assert code_of(me, associate_subnet_cidr_block, **unknown) == "InvalidSubnetID.NotFound"
+    [shown] = me(describe_vpcs)["Vpcs"]
+    [first] = shown["CidrBlockAssociationSet"]
+    take = disassociate_vpc_cidr_block
+    assert code_of(me, take, AssociationId=first["AssociationId"]) == "OperationNotPermitted"
+    code = "InvalidVpcCidrBlockAssociationID.NotFound"
+    assert code_of(me, take, AssociationId="vpc-cidr-assoc-00000001") == code
+    take = disassociate_subnet_cidr_block
+    code = "InvalidSubnetCidrBlockAssociationID.NotFound"
+    assert code_of(me, take, AssociationId="subnet-cidr-assoc-00000001") == code
+
+
+def test_the_tenancy_of_a_vpc(openstack: Neutron, me: Caller) -> None:
+    asked = {"VpcId": _vpc(me), "InstanceTenancy": "default"}
+    assert me(modify_vpc_tenancy, **asked) == {"ReturnValue": True}
+    assert code_of(me, modify_vpc_tenancy, **asked, DryRun=True) == "DryRunOperation"
+    wrong = {**asked, "InstanceTenancy": "dedicated"}
+    assert code_of(me, modify_vpc_tenancy, **wrong) == "InvalidParameterValue"
+    unknown = {**asked, "VpcId": "vpc-00000001"}
+    assert code_of(me, modify_vpc_tenancy, **unknown) == "InvalidVpcID.NotFound"
 
 
 def test_a_dry_run_makes_nothing(openstack: Neutron, me: Caller) -> None:

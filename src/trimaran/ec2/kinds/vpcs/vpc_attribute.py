@@ -38,6 +38,16 @@ def describe_vpc_attribute(ctx: Context, request: Request) -> dict[str, Any]:
     return {"VpcId": vpc.id, member: {"Value": value}}
 
 
+def modify_vpc_tenancy(ctx: Context, request: Request) -> dict[str, Any]:
+    """VPCs may be told to launch on shared hardware, as all of them do here."""
+    tenancy = request["InstanceTenancy"]
+    one_vpc(ctx, request.get("VpcId"))
+    if tenancy != "default":
+        raise invalid_value("InstanceTenancy", tenancy, "The tenancy can be 'default' only.")
+    ctx.commit_point()
+    return {"ReturnValue": True}
+
+
 def modify_vpc_attribute(ctx: Context, request: Request) -> dict[str, Any]:
     """Change one attribute of a VPC."""
     given = {

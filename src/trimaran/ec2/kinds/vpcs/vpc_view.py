@@ -10,6 +10,9 @@ from trimaran.ec2 import ids
 from trimaran.ec2.context import Context
 from trimaran.ec2.kinds.vpcs.vpc_kind import CIDR, DHCP_OPTIONS, IS_DEFAULT
 
+#: Prefix of the id under which a VPC has its range.
+ASSOCIATION = "vpc-cidr-assoc"
+
 
 def shown_vpc(
     ctx: Context, item: Item, tags: Sequence[dict[str, str]] | None = None
@@ -23,7 +26,7 @@ def shown_vpc(
         "CidrBlock": cidr,
         "CidrBlockAssociationSet": [
             {
-                "AssociationId": ids.derive(item.id, "vpc-cidr-assoc"),
+                "AssociationId": ids.derive(item.id, ASSOCIATION),
                 "CidrBlock": cidr,
                 "CidrBlockState": {"State": "associated"},
             }
