@@ -18,8 +18,8 @@ from tests.support.ec2 import Daemon, free_port, keys_of, running, write_conf
 from tests.support.quotas import quota
 
 FLAVOR = "m1.tiny"
-#: More than are created at the same time, so that the launch takes a second round.
-COUNT = 12
+#: Eight are created at the same time: the launch has rounds to go when the first are seen.
+COUNT = 32
 # Short, because the patience with a silent process follows from them: 4 * (2 + 8) seconds.
 TIMEOUTS = {"trimaran__connect_timeout": 2.0, "trimaran__read_timeout": 8.0}
 
