@@ -85,6 +85,7 @@ def test_an_instance_shows_what_nova_and_the_item_know(openstack: OpenStack, me:
     assert (shown["RootDeviceName"], shown["RootDeviceType"]) == ("/dev/vda", "instance-store")
     assert shown["Placement"] == {
         "AvailabilityZone": "nova",
+        "AvailabilityZoneId": "nova",
         "GroupName": "",
         "Tenancy": "default",
     }

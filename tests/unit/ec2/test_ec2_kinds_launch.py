@@ -14,6 +14,7 @@ from trimaran.db.queries import ec2 as queries
 from trimaran.db.queries import ec2_tokens as tokens
 from trimaran.db.queries.ec2 import Item, NewItem
 from trimaran.ec2 import ids
+from trimaran.ec2.kinds.availability_zone import describe_availability_zones
 from trimaran.ec2.kinds.images.image import describe_images
 from trimaran.ec2.kinds.instances.instance import describe_instances, terminate_instances
 from trimaran.ec2.kinds.instances.instance_launch import run_instances
@@ -94,6 +95,13 @@ def test_a_launch_makes_servers_with_their_final_names(
     assert len(me(describe_tags)["Tags"]) == 3
 
 
+def test_a_zone_may_be_named_by_its_id(openstack: OpenStack, me: Caller, ami: str) -> None:
+    [zone] = me(describe_availability_zones)["AvailabilityZones"]
+    answer = _run(me, ami, Placement={"AvailabilityZoneId": zone["ZoneId"]})
+    assert [body["availability_zone"] for body in openstack.creates] == [zone["ZoneName"]]
+    assert answer["Instances"][0]["Placement"]["AvailabilityZoneId"] == zone["ZoneId"]
+
+
 @pytest.mark.parametrize(
     ("request_", "code"),
     [
@@ -108,6 +116,13 @@ def test_a_launch_makes_servers_with_their_final_names(
         ({"SecurityGroupIds": ["vpc-00000001"]}, "InvalidParameterValue"),
         ({"Placement": {"AvailabilityZone": "none"}}, "InvalidParameterValue"),
         ({"Placement": {"AvailabilityZone": "internal"}}, "InvalidParameterValue"),
+        ({"Placement": {"AvailabilityZoneId": "none"}}, "InvalidParameterValue"),
+        (
+            {"Placement": {"AvailabilityZone": "nova", "AvailabilityZoneId": "nova"}},
+            "InvalidParameterCombination",
+        ),
+        ({"Placement": {"Affinity": "host"}}, "UnsupportedOperation"),
+        ({"Placement": {"PartitionNumber": 1}}, "UnsupportedOperation"),
         ({"Placement": {"Tenancy": "dedicated"}}, "UnsupportedOperation"),
         ({"UserData": "no base64!"}, "InvalidUserData.Malformed"),
         ({"UserData": base64.b64encode(b"x" * 16385).decode()}, "InvalidParameterValue"),

@@ -152,7 +152,12 @@ class Instance:
             "KeyName": self.server.get("key_name") or self.facts.get("key_name"),
             "AmiLaunchIndex": self.launch_index,
             "LaunchTime": self.launch_time,
-            "Placement": {"AvailabilityZone": self.zone, "GroupName": "", "Tenancy": "default"},
+            "Placement": {
+                "AvailabilityZone": self.zone,
+                "AvailabilityZoneId": self.zone,
+                "GroupName": "",
+                "Tenancy": "default",
+            },
             "ProductCodes": [],
             "Monitoring": {"State": "enabled" if self.item.data.get(MONITORING) else "disabled"},
             "Architecture": "x86_64",

@@ -54,6 +54,14 @@ _REFUSED = (
     "EnablePrimaryIpv6",
     "SecondaryInterfaces",
 )
+_NO_PLACE = (
+    "GroupName",
+    "GroupId",
+    "HostId",
+    "HostResourceGroupArn",
+    "PartitionNumber",
+    "SpreadDomain",
+)
 _TAGGED = ("instance", "volume", "network-interface", "spot-instances-request", "elastic-gpu")
 
 
@@ -191,7 +199,9 @@ def _refuse(request: Mapping[str, Any]) -> None:
     placement = request.get("Placement") or {}
     if placement.get("Tenancy", "default") not in ("", "default"):
         raise unsupported("Dedicated tenancy is not supported.")
-    for name in ("GroupName", "GroupId", "HostId", "HostResourceGroupArn"):
+    if placement.get("Affinity", "default") not in ("", "default"):
+        raise unsupported("Dedicated hosts are not supported.")
+    for name in _NO_PLACE:
         if placement.get(name):
             raise unsupported(f"The parameter Placement.{name} is not supported.")
 
@@ -240,7 +250,7 @@ def _lookups(
         thunks["groups"] = lambda: launch_classic.groups(ctx)
     if request.get("KeyName"):
         thunks["key"] = lambda: _key(ctx, request["KeyName"])
-    if (request.get("Placement") or {}).get("AvailabilityZone"):
+    if _asked_zone(request):
         thunks["zones"] = lambda: zones(ctx)
     if most > 1:
         thunks["limits"] = ctx.user.compute.limits
@@ -298,11 +308,22 @@ def _flavor(
     return known[name]
 
 
+def _asked_zone(request: Mapping[str, Any]) -> str | None:
+    """The zone that is wanted; a zone's id is its name here."""
+    placement = request.get("Placement") or {}
+    named = [placement.get(name) for name in ("AvailabilityZone", "AvailabilityZoneId")]
+    if all(named):
+        raise invalid_combination(
+            "The parameters AvailabilityZone and AvailabilityZoneId exclude each other."
+        )
+    return next((name for name in named if name), None)
+
+
 def _zone(ctx: Context, request: Mapping[str, Any]) -> str | None:
-    name: str | None = (request.get("Placement") or {}).get("AvailabilityZone")
+    name = _asked_zone(request)
     if name and name not in {zone["ZoneName"] for zone in zones(ctx)}:
         raise invalid_value("AvailabilityZone", name, "Unknown availability zone.")
-    return name or None
+    return name
 
 
 def _within_quota(limits: Mapping[str, Any] | None, least: int, most: int) -> int:
