@@ -13,6 +13,7 @@ import contextlib
 import importlib
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -50,8 +51,10 @@ class World:
     def __init__(self, url: str, mine: Tenant, other: Project) -> None:
         self.url, self.mine, self.other = url, mine, other
         self.cloud: CloudEnv = mine.env
-        #: what row 70 leaves to row 72
-        self.two_interfaces = ""
+        #: what row 59 leaves to its second half
+        self.token = ""
+        #: what row 71 leaves to row 72: the interfaces by device index
+        self.interfaces: dict[int, dict[str, Any]] = {}
 
     def client(self, keys: tuple[str, str], service: str = "ec2") -> Any:
         """A boto3 client that never retries, so that a row sees each answer."""
@@ -80,7 +83,10 @@ class World:
 
     def begin(self) -> None:
         """Starts what takes its time, so that the first rows are asked meanwhile."""
-        _ = self.bootable, self.fleet, self.direct
+        _ = self.bootable, self.launched
+        with ThreadPoolExecutor() as pool:
+            for each in ("two_interfaces", "protected", "direct"):
+                pool.submit(getattr, self, each)
 
     @cached_property
     def ami(self) -> str:
@@ -94,10 +100,9 @@ class World:
         return dict(self.ec2.run_instances(**{**request, **arguments}))
 
     @cached_property
-    def fleet(self) -> list[str]:
-        """Four instances, for the properties below."""
-        made = self.launch(MinCount=4, MaxCount=4)["Instances"]
-        return [str(each["InstanceId"]) for each in made]
+    def launched(self) -> dict[str, Any]:
+        """What the launch of the first instance was answered."""
+        return self.launch()
 
     def look(self, instance_id: str) -> dict[str, Any]:
         [row] = self.ec2.describe_instances(InstanceIds=[instance_id])["Reservations"]
@@ -107,32 +112,27 @@ class World:
     def wait(self, waiter: str, **arguments: Any) -> None:
         self.ec2.get_waiter(waiter).wait(WaiterConfig=WAIT, **arguments)
 
-    def _running(self, number: int) -> str:
-        self.wait("instance_running", InstanceIds=[self.fleet[number]])
-        return self.fleet[number]
-
     @cached_property
     def instance(self) -> str:
         """A running instance; rows leave it running."""
-        return self._running(0)
-
-    @cached_property
-    def stopped(self) -> str:
-        """A stopped instance."""
-        made = self._running(1)
-        self.ec2.stop_instances(InstanceIds=[made])
-        self.wait("instance_stopped", InstanceIds=[made])
+        made = str(self.launched["Instances"][0]["InstanceId"])
+        self.wait("instance_running", InstanceIds=[made])
         return made
 
     @cached_property
     def protected(self) -> str:
-        """A running instance that one row protects against termination."""
-        return self._running(2)
+        """An instance that one row protects against termination."""
+        return str(self.launch()["Instances"][0]["InstanceId"])
 
     @cached_property
-    def victim(self) -> str:
-        """A running instance that one row terminates."""
-        return self._running(3)
+    def two_interfaces(self) -> str:
+        """An instance with two interfaces, of which the second stays; one row terminates it."""
+        interfaces = [
+            {"DeviceIndex": 0, "SubnetId": self.subnet},
+            {"DeviceIndex": 1, "SubnetId": self.subnet, "DeleteOnTermination": False},
+        ]
+        made = self.launch(NetworkInterfaces=interfaces)["Instances"]
+        return str(made[0]["InstanceId"])
 
     @cached_property
     def volume(self) -> str:
@@ -296,12 +296,14 @@ class Row:
         number: the spec's, with a word where the spec's row has several parts.
         call: what is asked.
         targets: what may be said.
+        also: a test that walks the same way, where the row takes its time.
     """
 
     number: str
     call: str
     targets: tuple[str, ...]
     ask: Callable[[World], str]
+    also: str = ""
 
     def answer(self, world: World) -> str:
         """What the service said, refusals in the middle of the row included."""
@@ -319,12 +321,12 @@ ROWS: dict[str, Row] = {}
 Ask = Callable[[World], str]
 
 
-def row(number: str, call: str, *targets: str) -> Callable[[Ask], Ask]:
+def row(number: str, call: str, *targets: str, also: str = "") -> Callable[[Ask], Ask]:
     """Registers a row; without a target it is ``as wanted``."""
 
     def keep(ask: Ask) -> Ask:
         assert number not in ROWS
-        ROWS[number] = Row(number, call, targets or (KEPT,), ask)
+        ROWS[number] = Row(number, call, targets or (KEPT,), ask, also)
         return ask
 
     return keep

@@ -16,15 +16,12 @@ NAMES = {"pending", "running", "stopping", "stopped", "shutting-down", "terminat
 
 @row("58", "run_instances(ami, 1, 1)")
 def _(w: World) -> str:
-    answer = w.launch()
-    [instance] = answer["Instances"]
-    instance_id = instance["InstanceId"]
-    w.wait("instance_running", InstanceIds=[instance_id])
-    shown = w.look(instance_id)
+    [first] = w.launched["Instances"]
+    shown = w.look(w.instance)
     [interface] = shown["NetworkInterfaces"]
     return held(
-        reservation=answer["ReservationId"].startswith("r-"),
-        state=instance["State"]["Name"] in ("pending", "running"),
+        reservation=w.launched["ReservationId"].startswith("r-"),
+        state=first["State"]["Name"] in ("pending", "running"),
         network={"VpcId", "SubnetId", "PrivateIpAddress"} <= shown.keys(),
         default_group=[each["GroupName"] for each in shown["SecurityGroups"]] == ["default"],
         device_index=interface["Attachment"]["DeviceIndex"] == 0,
@@ -40,8 +37,8 @@ def _(w: World) -> str:
 
 @row("59", "run_instances twice with one ClientToken", "one instance, one server")
 def _(w: World) -> str:
-    token = uuid.uuid4().hex
-    first, again = w.launch(ClientToken=token), w.launch(ClientToken=token)
+    w.token = uuid.uuid4().hex
+    first, again = w.launch(ClientToken=w.token), w.launch(ClientToken=w.token)
     ids = {each["InstanceId"] for answer in (first, again) for each in answer["Instances"]}
     servers = ids & set(w.mine.servers())
     return " ".join(
@@ -54,9 +51,7 @@ def _(w: World) -> str:
 
 @row("59 other", "the same token, another type", "IdempotentParameterMismatch 400")
 def _(w: World) -> str:
-    token = uuid.uuid4().hex
-    w.launch(ClientToken=token)
-    return said(w.launch, ClientToken=token, InstanceType=OTHER_TYPE)
+    return said(w.launch, ClientToken=w.token, InstanceType=OTHER_TYPE)
 
 
 @row("60", "run_instances(1, 3), Nova refuses the third", "2 instances")
@@ -151,6 +146,7 @@ def _(w: World) -> str:
 @row("67", "DisableApiTermination, then terminate", "true, OperationNotPermitted 400")
 def _(w: World) -> str:
     one = w.protected
+    w.wait("instance_running", InstanceIds=[one])
     w.ec2.modify_instance_attribute(InstanceId=one, DisableApiTermination={"Value": True})
     shown = w.ec2.describe_instance_attribute(InstanceId=one, Attribute="disableApiTermination")
     told = said(w.ec2.terminate_instances, InstanceIds=[one])
@@ -180,9 +176,17 @@ def _(w: World) -> str:
     return said(w.ec2.modify_instance_attribute, **request)
 
 
-@row("69 stopped", "another InstanceType while it is stopped", f"stopped, {OTHER_TYPE}")
+@row(
+    "69 stopped",
+    "another InstanceType while it is stopped",
+    f"stopped, {OTHER_TYPE}",
+    also="tests/e2e/test_ec2_script.py",
+)
 def _(w: World) -> str:
-    one = w.stopped
+    one = str(w.launch()["Instances"][0]["InstanceId"])
+    w.wait("instance_running", InstanceIds=[one])
+    w.ec2.stop_instances(InstanceIds=[one])
+    w.wait("instance_stopped", InstanceIds=[one])
     w.ec2.modify_instance_attribute(InstanceId=one, InstanceType={"Value": OTHER_TYPE})
     shown = w.look(one)
     return f"{shown['State']['Name']}, {shown['InstanceType']}"
@@ -190,56 +194,47 @@ def _(w: World) -> str:
 
 @row("70", "groupSet of an instance with two interfaces", "InvalidInstanceID 400")
 def _(w: World) -> str:
-    interfaces = [
-        {"DeviceIndex": 0, "SubnetId": w.subnet},
-        {"DeviceIndex": 1, "SubnetId": w.subnet, "DeleteOnTermination": False},
-    ]
-    [made] = w.launch(NetworkInterfaces=interfaces)["Instances"]
-    w.two_interfaces = made["InstanceId"]
-    request = {"InstanceId": made["InstanceId"], "Attribute": "groupSet"}
+    request = {"InstanceId": w.two_interfaces, "Attribute": "groupSet"}
     return said(w.ec2.describe_instance_attribute, **request)
 
 
 @row("71", "terminate, waiter instance_terminated, terminate again", "shutting-down, terminated")
 def _(w: World) -> str:
-    one = {"InstanceIds": [w.victim]}
+    one = {"InstanceIds": [w.two_interfaces]}
+    w.wait("instance_running", **one)
+    shown = w.look(w.two_interfaces)["NetworkInterfaces"]
+    w.interfaces = {each["Attachment"]["DeviceIndex"]: each for each in shown}
     [first] = w.ec2.terminate_instances(**one)["TerminatingInstances"]
     w.wait("instance_terminated", **one)
     [again] = w.ec2.terminate_instances(**one)["TerminatingInstances"]
     return f"{first['CurrentState']['Name']}, {again['CurrentState']['Name']}"
 
 
-@row("72", "terminate: interfaces that go with it, that do not", "gone, available")
+@row("72", "its interfaces: with DeleteOnTermination, without", "gone, available")
 def _(w: World) -> str:
-    made = w.two_interfaces
-    assert made
-    w.wait("instance_running", InstanceIds=[made])
-    shown = w.look(made)["NetworkInterfaces"]
-    ids = {each["Attachment"]["DeviceIndex"]: each["NetworkInterfaceId"] for each in shown}
-    w.ec2.terminate_instances(InstanceIds=[made])
+    ids = [w.interfaces[index]["NetworkInterfaceId"] for index in (0, 1)]
 
     def left() -> dict[str, str]:
         w.ec2.describe_instances()
-        mine = [{"Name": "network-interface-id", "Values": list(ids.values())}]
+        mine = [{"Name": "network-interface-id", "Values": ids}]
         rows = w.ec2.describe_network_interfaces(Filters=mine)["NetworkInterfaces"]
         return {each["NetworkInterfaceId"]: each["Status"] for each in rows}
 
     until(lambda: set(left().values()) <= {"available"})
     after = left()
-    return f"{after.get(ids[0], 'gone')}, {after.get(ids[1], 'gone')}"
+    return ", ".join(after.get(each, "gone") for each in ids)
 
 
 @row("73", "server of Nova's, ten first describes at once", "one id")
 def _(w: World) -> str:
     only = [{"Name": "reservation-id", "Values": [w.direct_reservation]}]
-    clients = [w.client(w.mine.keys) for _ in range(10)]
 
-    def ask(client: Any) -> str:
-        [found] = client.describe_instances(Filters=only)["Reservations"]
+    def ask(_: int) -> str:
+        [found] = w.ec2.describe_instances(Filters=only)["Reservations"]
         return str(found["Instances"][0]["InstanceId"])
 
-    with ThreadPoolExecutor(len(clients)) as pool:
-        seen = set(pool.map(ask, clients))
+    with ThreadPoolExecutor(10) as pool:
+        seen = set(pool.map(ask, range(10)))
     return "one id" if len(seen) == 1 else f"{len(seen)} ids"
 
 

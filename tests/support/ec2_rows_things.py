@@ -161,7 +161,11 @@ def _(w: World) -> str:
 # -- images -------------------------------------------------------------------
 
 
-@row("90", "create_image of a running EBS instance, with reboot")
+@row(
+    "90",
+    "create_image of a running EBS instance, with reboot",
+    also="tests/e2e/test_ec2_conformance_jobs.py",
+)
 def _(w: World) -> str:
     one = w.ebs_instance
     made = w.ec2.create_image(InstanceId=one, Name="backup", Description="é")["ImageId"]

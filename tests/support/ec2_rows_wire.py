@@ -120,7 +120,7 @@ def _(w: World) -> str:
 
 @row("17", "7 tags in pages of 5", "5, 2, no token")
 def _(w: World) -> str:
-    [one] = w.fleet[:1]
+    one = w.launched["Instances"][0]["InstanceId"]
     tags = [{"Key": f"page{number}", "Value": "x"} for number in range(7)]
     w.ec2.create_tags(Resources=[one], Tags=tags)
     only = [{"Name": "key", "Values": ["page*"]}]
