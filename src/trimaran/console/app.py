@@ -2,8 +2,9 @@
 
 The order of the stages, outermost first: the deck's (see ``web.app``), then
 CORS, because a browser asks for permission without credentials, with a renderer
-of errors inside it, so that scripts may read those too, then the rewriting of redirects, then the limit of the time, then the token stage, which
-asks Keystone already.
+of errors inside it, so that scripts may read those too, then the rewriting of
+redirects, then the limit of the time, then the token stage, which asks Keystone
+already.
 """
 
 from __future__ import annotations

@@ -18,7 +18,6 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from trimaran.errors import TrimaranError, Unavailable
 from trimaran.identity import RemoteError
 
-
 # Of a validation: a body may have a hundred thousand, and nobody reads on.
 FAULTS = 100
 

@@ -19,6 +19,7 @@ from trimaran.console.belongings import Memory
 from trimaran.console.domains import Domains
 from trimaran.console.extensions import Extensions
 from trimaran.console.guard import LoginGuard
+from trimaran.console.listings.foresight import Foresight
 from trimaran.console.policies.answers import Policies
 from trimaran.console.projects import ProjectNames
 from trimaran.console.prometheus.client import Prometheus
@@ -48,6 +49,7 @@ class Parts:
         domains: Keystone's, by name, remembered for a while.
         projects: their names, for listings of all projects.
         belongings: the users' projects, remembered as long as their tokens.
+        foresight: what listings were joined with the last time.
         policies: the rules of the services behind the console.
         prometheus: for the charts.
         guard: the limit to failed logins.
@@ -64,6 +66,7 @@ class Parts:
     domains: Domains
     projects: ProjectNames
     belongings: Memory
+    foresight: Foresight
     policies: Policies
     prometheus: Prometheus
     guard: LoginGuard
@@ -105,6 +108,7 @@ def build(settings: Settings) -> Parts:
         domains=Domains(identity),
         projects=ProjectNames(),
         belongings=Memory(options.token_cache_seconds),
+        foresight=Foresight(),
         policies=Policies(settings, identity, options),
         prometheus=Prometheus(settings, options),
         guard=LoginGuard(settings.trimaran.failed_logins_per_minute),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
-from typing import Any
+from functools import partial
 
-from trimaran.cloud import Row, gather
+from trimaran.cloud import Row
 from trimaran.console.listings import joins
+from trimaran.console.listings.foresight import Join, joined
 from trimaran.console.listings.view import View, page_size
 from trimaran.console.schemas.extension_queries import DeviceOwner, PortsQuery
 
@@ -38,14 +39,25 @@ def ports(view: View, asked: PortsQuery) -> list[Row]:
         "sort_key": asked.sort_keys,
         "sort_dir": [direction] * len(asked.sort_keys) if asked.sort_keys else None,
     }
-    if asked.limit is None:
-        # Without a size there is nothing to go on from: all of them, as Neutron sends them.
-        rows = view.user.network.ports(**query)
-    else:
-        rows = view.user.network.page("ports", "ports", query).rows
-    found: dict[str, Any] = gather(
-        networks=lambda: joins.network_names(view, (row.get("network_id") for row in rows)),
-        servers=lambda: joins.server_names(view, (_server(row) for row in rows)),
+
+    def listed() -> tuple[int, list[Row]]:
+        if asked.limit is None:
+            # Without a size there is nothing to go on from: all of them, as Neutron sends them.
+            rows = view.user.network.ports(**query)
+        else:
+            rows = view.user.network.page("ports", "ports", query).rows
+        return len(rows), rows
+
+    _, rows, found = joined(
+        view,
+        "ports",
+        asked,
+        listed,
+        networks=Join(
+            lambda rows: (row.get("network_id") for row in rows),
+            partial(joins.network_names, view),
+        ),
+        servers=Join(lambda rows: map(_server, rows), partial(joins.server_names, view)),
     )
     return [_port(row, found["networks"], found["servers"]) for row in rows]
 

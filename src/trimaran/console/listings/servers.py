@@ -1,17 +1,19 @@
 """Servers and the recycle bin (spec/skyline.md 1.5).
 
-Two rounds: the servers (and the projects' names), then the images and volumes
-that they are made of, all at the same time.
+The servers, and the images and volumes that they are made of (see ``foresight``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
-from trimaran.cloud import Row, gather
+from trimaran.cloud import Row
 from trimaran.console.listings import joins, origins
+from trimaran.console.listings.foresight import Join, joined
 from trimaran.console.listings.view import View, origin, page_size
 from trimaran.console.schemas.extension_queries import RecycleServersQuery, ServersQuery
 from trimaran.errors import NotFound
@@ -48,11 +50,8 @@ def servers(view: View, asked: ServersQuery) -> list[Row]:
         "ip": asked.ip,
         **_paging(asked),
     }
-    answers: dict[str, Any] = gather(
-        rows=lambda: _rows(view, asked, query), projects=lambda: joins.project_names(view)
-    )
-    found = _Joined(view, answers["rows"])
-    return [_server(row, found) for row in answers["rows"]]
+    rows, found = _joined(view, "servers", asked, lambda: _rows(view, asked, query))
+    return [_server(row, found) for row in rows]
 
 
 def recycle_servers(view: View, asked: RecycleServersQuery) -> list[Row]:
@@ -75,15 +74,15 @@ def recycle_servers(view: View, asked: RecycleServersQuery) -> list[Row]:
         "ip": asked.ip,
         **_paging(asked),
     }
-    answers: dict[str, Any] = gather(
-        rows=lambda: _part(view.system.compute, query),
-        projects=lambda: joins.project_names(view),
-    )
-    rows = answers["rows"]
-    if not view.all_projects:
+
+    def listed() -> list[Row]:
+        rows = _part(view.system.compute, query)
+        if view.all_projects:
+            return rows
         # Nova's filter is trusted, but not with other projects' servers.
-        rows = [row for row in rows if row.get("tenant_id") == view.project_id]
-    found = _Joined(view, rows)
+        return [row for row in rows if row.get("tenant_id") == view.project_id]
+
+    rows, found = _joined(view, "recycle_servers", asked, listed)
     keep = view.parts.settings.openstack.reclaim_instance_interval
     return [_recycled(row, found, keep) for row in rows]
 
@@ -139,21 +138,42 @@ def _part(compute: Any, query: Mapping[str, Any]) -> list[Row]:
     return rows
 
 
-class _Joined:
-    """What the rows are joined with."""
+def _joined(
+    view: View,
+    name: str,
+    asked: ServersQuery | RecycleServersQuery,
+    read: Callable[[], list[Row]],
+) -> tuple[list[Row], _Joined]:
+    def listed() -> tuple[int, list[Row]]:
+        rows = read()
+        return len(rows), rows
 
-    def __init__(self, view: View, rows: list[Row]) -> None:
-        self.view = view
-        found: dict[str, Any] = gather(
-            images=lambda: joins.images(view, (_image(row) for row in rows)),
-            volumes=lambda: joins.volumes(
-                view, (volume for row in rows for volume in _attached(row))
-            ),
-            projects=lambda: joins.project_names(view, (row.get("tenant_id") for row in rows)),
-        )
-        self.projects: dict[str, str] = found["projects"]
-        self.images: dict[str, Row] = found["images"]
-        self.volumes: dict[str, Row] = found["volumes"]
+    _, rows, found = joined(
+        view,
+        name,
+        asked,
+        listed,
+        images=Join(lambda rows: map(_image, rows), partial(joins.images, view)),
+        volumes=Join(
+            lambda rows: (each for row in rows for each in _attached(row)),
+            partial(joins.volumes, view),
+        ),
+        projects=Join(
+            lambda rows: (row.get("tenant_id") for row in rows),
+            partial(joins.project_names, view),
+        ),
+    )
+    return rows, _Joined(view, **found)
+
+
+@dataclass(frozen=True)
+class _Joined:
+    """What the rows are joined with, by id."""
+
+    view: View
+    images: dict[str, Row]
+    volumes: dict[str, Row]
+    projects: dict[str, str]
 
     def project_name(self, row: Row) -> str | None:
         """The project's name, its id when nobody knows it, null for the caller's own."""

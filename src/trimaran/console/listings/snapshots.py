@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
-from trimaran.cloud import Row, gather
+from trimaran.cloud import Row
 from trimaran.console.listings import joins, origins
+from trimaran.console.listings.foresight import Join, joined
 from trimaran.console.listings.sorting import cinder_sort
 from trimaran.console.listings.view import VOLUME_VERSION, View, origin, page_size
 from trimaran.console.schemas.extension_queries import SnapshotsQuery
@@ -39,19 +40,27 @@ def snapshots(view: View, asked: SnapshotsQuery) -> tuple[int, list[Row]]:
     }
     if by_system and not view.all_projects:
         query["project_id"] = view.project_id
-    answers: dict[str, Any] = gather(
-        body=lambda: session.volume.json(
+
+    def listed() -> tuple[int, list[Row]]:
+        body = session.volume.json(
             "GET", "snapshots/detail", query=query, microversion=VOLUME_VERSION
+        )
+        rows: list[Row] = body.get("snapshots") or []
+        return int(body.get("count", len(rows))), rows
+
+    count, rows, found = joined(
+        view,
+        "volume_snapshots",
+        asked,
+        listed,
+        volumes=Join(
+            lambda rows: (row.get("volume_id") for row in rows), partial(joins.volumes, view)
         ),
-        projects=lambda: joins.project_names(view),
+        children=Join(lambda rows: (row.get("id") for row in rows), partial(joins.children, view)),
+        projects=Join(
+            lambda rows: (row.get(PROJECT) for row in rows), partial(joins.project_names, view)
+        ),
     )
-    rows: list[Row] = answers["body"].get("snapshots") or []
-    found: dict[str, Any] = gather(
-        volumes=lambda: joins.volumes(view, (row.get("volume_id") for row in rows)),
-        children=lambda: joins.children(view, (row.get("id") for row in rows)),
-        projects=lambda: joins.project_names(view, (row.get(PROJECT) for row in rows)),
-    )
-    count = int(answers["body"].get("count", len(rows)))
     return count, [
         _snapshot(row, view, found["volumes"], found["children"], found["projects"]) for row in rows
     ]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from trimaran.cloud import CloudSession, Row, gather
+from trimaran.cloud import CloudSession, Row
 from trimaran.console.listings import joins, origins
+from trimaran.console.listings.foresight import Join, joined
 from trimaran.console.listings.sorting import cinder_sort
 from trimaran.console.listings.view import VOLUME_VERSION, View, origin, page_size
 from trimaran.console.schemas.extension_queries import VolumesQuery
@@ -44,19 +46,29 @@ def volumes(view: View, asked: VolumesQuery) -> tuple[int, list[Row]]:
     }
     if by_system and not view.all_projects:
         query["project_id"] = view.project_id
-    answers: dict[str, Any] = gather(
-        listed=lambda: _listed(session, query), projects=lambda: joins.project_names(view)
-    )
-    count, rows = answers["listed"]
-    if not view.all_projects:
-        rows = [row for row in rows if row.get(PROJECT) in _mine(view)]
-    attached = [each.get("server_id") for row in rows for each in row.get("attachments") or ()]
-    found: dict[str, Any] = gather(
-        servers=lambda: joins.server_names(view, attached),
-        projects=lambda: joins.project_names(view, (row.get(PROJECT) for row in rows)),
+
+    def listed() -> tuple[int, list[Row]]:
+        count, rows = _listed(session, query)
+        if not view.all_projects:
+            rows = [row for row in rows if row.get(PROJECT) in _mine(view)]
+        return count, rows
+
+    count, rows, found = joined(
+        view,
+        "volumes",
+        asked,
+        listed,
+        servers=Join(_attached, partial(joins.server_names, view)),
+        projects=Join(
+            lambda rows: (row.get(PROJECT) for row in rows), partial(joins.project_names, view)
+        ),
     )
     hidden = _OF_THE_HOST if by_system and not view.sees_all else ()
     return count, [_volume(row, view, found["servers"], found["projects"], hidden) for row in rows]
+
+
+def _attached(rows: list[Row]) -> list[str | None]:
+    return [each.get("server_id") for row in rows for each in row.get("attachments") or ()]
 
 
 def _mine(view: View) -> tuple[str | None, ...]:
