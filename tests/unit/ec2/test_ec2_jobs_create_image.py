@@ -410,6 +410,14 @@ def test_devices_are_refused_before_anything_stops(
     assert jobs_of(me.db, journal.CREATE_IMAGE) == []
 
 
+@pytest.mark.parametrize("more", [{"SnapshotLocation": "local"}, {"BootModeOverride": "uefi"}])
+def test_what_cannot_be_honoured_stops_nothing(
+    me: Caller, ask: Callable[..., str], more: dict[str, str]
+) -> None:
+    assert refused(ask, **more) == "UnsupportedOperation"
+    assert jobs_of(me.db, journal.CREATE_IMAGE) == []
+
+
 def test_a_dry_run_stops_nothing(me: Caller, ask: Callable[..., str]) -> None:
     assert refused(ask, DryRun=True) == "DryRunOperation"
     assert jobs_of(me.db, journal.CREATE_IMAGE) == []

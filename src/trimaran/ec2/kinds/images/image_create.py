@@ -48,6 +48,8 @@ def create_image(ctx: Context, request: Request) -> dict[str, Any]:
     check_length("Description", description, _LONGEST)
     if request.get("SnapshotLocation") not in (None, "", "regional"):
         raise unsupported("Snapshots are kept in the region only.")
+    if request.get("BootModeOverride"):
+        raise unsupported("An image boots as the instance that it was made of.")
     tags = tag_specifications(request.get("TagSpecifications"), ("image", "snapshot"))
     devices = by_device(request.get("BlockDeviceMappings") or ())
     instance = one_instance(ctx, request.get("InstanceId"), volumes=True)
