@@ -144,14 +144,38 @@ class Rows:
             for end, (name, make) in kinds.items()
         }
 
+        attached = [each["server_id"] for row in self._of("volumes") for each in row["attachments"]]
+        devices = [row["device_id"] for row in self._of("ports")]
+        self._servers = {each: {**server(project_id), "id": each} for each in (*attached, *devices)}
+
     def __call__(self, call: Call) -> Played | None:
         """See ``console_gates.Play``."""
         parts = urlsplit(call.path)
         query = parse_qs(parts.query)
+        if call.service == "nova":
+            found = self._server(parts.path, query)
+            if found is not None:
+                return Played(found)
         if "limit" not in query or {"id", "uuid", "snapshot_id"} & query.keys():
             return None
         for end, (name, rows) in self._rows.items():
             if parts.path.endswith(end):
-                found = rows[: int(query["limit"][0])]
-                return Played({name: found, "count": len(found)})
+                page = rows[: int(query["limit"][0])]
+                return Played({name: page, "count": len(page)})
         return None
+
+    def _of(self, name: str) -> list[Row]:
+        return next(rows for each, rows in self._rows.values() if each == name)
+
+    def _server(self, path: str, query: dict[str, list[str]]) -> Row | None:
+        """Servers that rows name: all of them, one by a filter, or one by its id."""
+        if "deleted" in query:
+            return None
+        if path.endswith("/servers"):
+            return {"servers": [{"id": key, "name": row["name"]}
+                                for key, row in self._servers.items()]}  # fmt: skip
+        wanted = (query.get("uuid") or [path.rpartition("/")[2]])[0]
+        if wanted not in self._servers:
+            return None
+        row = self._servers[wanted]
+        return {"servers": [row]} if "uuid" in query else {"server": row}
