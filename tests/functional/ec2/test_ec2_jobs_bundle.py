@@ -1,4 +1,4 @@
-"""RegisterImage of a bundle, and CopyImage, with our S3, a real Glance and processes that die."""
+"""RegisterImage of a bundle, and CopyImage: our S3, Glance, PostgreSQL, and processes that die."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def conf(cloud_env: CloudEnv, home: Path, files: Path) -> Iterator[Path]:
         "x509_root_private_key": write_pem(home),
         "image_decryption_dir": files,
     }
-    for url in _database("mariadb", home):
+    for url in _database("postgresql", home):
         migrate.upgrade(url, "ec2")
         yield write_conf(home, cloud_env, url, **options)
 

@@ -8,6 +8,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -326,6 +327,44 @@ def test_the_cli_keeps_files(aws: Callable[..., str], tmp_path: Path) -> None:
     assert len(aws("ls", "--recursive", name).splitlines()) == 3
     aws("rb", "--force", name)
     assert name.removeprefix("s3://") not in aws("ls")
+
+
+def test_the_cli_removes_and_signs(aws: Callable[..., str], tmp_path: Path) -> None:
+    name = f"s3://cli-{os.urandom(4).hex()}"
+    tree = tmp_path / "tree"
+    (tree / "logs").mkdir(parents=True)
+    for file in ("a.txt", "b.log", "logs/c.log"):
+        (tree / file).write_text(file)
+    aws("mb", name)
+    aws("cp", "--recursive", "tree", name)
+    aws("cp", "--recursive", "--exclude", "*.log", name, "copy")
+    assert [path.name for path in (tmp_path / "copy").rglob("*.*")] == ["a.txt"]
+    # What is gone here goes there, and what is new there comes here.
+    (tree / "b.log").unlink()
+    aws("sync", "--delete", "tree", name)
+    assert "b.log" not in aws("ls", name)
+    aws("sync", name, "back")
+    assert (tmp_path / "back" / "logs" / "c.log").read_text() == "logs/c.log"
+    url = aws("presign", "--expires-in", "60", f"{name}/a.txt").strip()
+    assert requests.get(url, timeout=60).text == "a.txt"
+    assert requests.get(url.replace("a.txt", "logs/c.log"), timeout=60).status_code == 403
+    aws("mv", f"{name}/a.txt", "here.txt")
+    assert (tmp_path / "here.txt").read_text() == "a.txt"
+    assert requests.get(url, timeout=60).status_code == 404
+    aws("rm", "--recursive", f"{name}/logs/")
+    assert aws("ls", "--recursive", name) == ""
+    aws("rb", name)
+
+
+def test_a_presigned_url_ends(s3: Any, bucket: str) -> None:
+    s3.put_object(Bucket=bucket, Key="k", Body=b"x")
+    what = {"Params": {"Bucket": bucket, "Key": "k"}, "ExpiresIn": 1}
+    url = s3.generate_presigned_url("get_object", **what)
+    deadline = time.monotonic() + 30
+    while (status := requests.get(url, timeout=60).status_code) == 200:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    assert status == 403
 
 
 def test_health_needs_no_signature(daemon: Daemon) -> None:
