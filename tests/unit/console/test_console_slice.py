@@ -746,9 +746,46 @@ def test_openapi_says_what_upstreams_does(client: TestClient) -> None:
     document = client.get("/api/v1/openapi.json").json()
     assert document["openapi"].startswith("3.1.")
     assert (document["info"]["title"], document["info"]["version"]) == ("Skyline API", "0.1.0")
-    operation = document["paths"][LOGIN]["post"]
-    assert operation["operationId"] == "login_api_v1_login_post"
-    assert operation["tags"] == ["Login"]
+    assert document["paths"][LOGIN]["post"]["tags"] == ["Login"]
+    found = {
+        f"{method.upper()} {path.removeprefix('/api/v1/')}": operation["operationId"]
+        for path, operations in document["paths"].items()
+        for method, operation in operations.items()
+    }
+    # Generated clients are called by these: a function, the path, the method.
+    functions = {
+        "POST login": "login",
+        "POST login/totp": "login_totp",
+        "GET config": "get_config",
+        "GET sso": "get_sso",
+        "POST websso": "websso",
+        "GET profile": "get_profile",
+        "POST logout": "logout",
+        "POST switch_project/{project_id}": "switch_project",
+        "POST switch_region/{region}": "switch_region",
+        "GET extension/servers": "list_servers",
+        "GET extension/recycle_servers": "list_recycle_servers",
+        "GET extension/volumes": "list_volumes",
+        "GET extension/volume_snapshots": "list_volume_snapshots",
+        "GET extension/ports": "list_ports",
+        "GET extension/compute-services": "compute_services",
+        "GET query": "prometheus_query",
+        "GET query_range": "prometheus_query_range",
+        "GET contrib/keystone_endpoints": "list_keystone_endpoints",
+        "GET contrib/domains": "list_domains",
+        "GET contrib/regions": "list_regions",
+        "GET policies": "list_policies",
+        "POST policies/check": "check_policies",
+        "GET settings": "list_settings",
+        "GET setting/{key}": "show_setting",
+        "PUT setting": "update_setting",
+        "DELETE setting/{key}": "reset_setting",
+    }
+    assert found == {
+        place: f"{name}_{re.sub(r'[^a-z0-9_]', '_', f'api_v1_{path}')}_{method.lower()}"
+        for place, name in functions.items()
+        for method, _, path in [place.partition(" ")]
+    }
 
 
 def test_cors_is_off_and_can_be_on(build: Build) -> None:

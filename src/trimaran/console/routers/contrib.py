@@ -29,7 +29,7 @@ OptionalCaller = Annotated[Caller | None, Depends(_caller)]
     response_model=list[KeystoneEndpoint],
     summary="Keystones",
 )
-def keystone_endpoints(parts: CurrentParts) -> list[KeystoneEndpoint]:
+def list_keystone_endpoints(parts: CurrentParts) -> list[KeystoneEndpoint]:
     """Returns the Keystone of each region; regions without one are left out (F18)."""
     stack = parts.settings.openstack
     name = stack.service_mapping.get("identity", "keystone")

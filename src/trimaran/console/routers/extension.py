@@ -8,7 +8,8 @@ from fastapi import APIRouter, Query
 from fastapi.responses import JSONResponse
 
 from trimaran.console.caller import CurrentCaller
-from trimaran.console.listings import compute_services, ports, servers, snapshots, volumes
+from trimaran.console.listings import compute_services as nova_services
+from trimaran.console.listings import ports, servers, snapshots, volumes
 from trimaran.console.listings.view import View, refusals
 from trimaran.console.parts import CurrentParts
 from trimaran.console.schemas import extension as answers
@@ -102,7 +103,7 @@ def list_ports(
     response_model_exclude_none=True,
     summary="Nova's services",
 )
-def list_compute_services(
+def compute_services(
     query: Annotated[questions.ComputeServicesQuery, Query()],
     caller: CurrentCaller,
     parts: CurrentParts,
@@ -111,4 +112,4 @@ def list_compute_services(
     """Nova's services, for administrators and readers."""
     view = View(parts, caller, "compute services", all_projects=False)
     with refusals():
-        return JSONResponse({"services": compute_services.compute_services(view, query)})
+        return JSONResponse({"services": nova_services.compute_services(view, query)})

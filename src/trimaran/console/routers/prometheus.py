@@ -34,7 +34,7 @@ Text = Annotated[str | None, Query()]
 
 
 @router.get("/query", response_model=PrometheusAnswer, summary="Values at a moment")
-def query(
+def prometheus_query(
     caller: CurrentCaller,
     parts: CurrentParts,
     query: Text = None,
@@ -46,7 +46,7 @@ def query(
 
 
 @router.get("/query_range", response_model=PrometheusAnswer, summary="Values over time")
-def query_range(
+def prometheus_query_range(
     caller: CurrentCaller,
     parts: CurrentParts,
     query: Text = None,

@@ -13,6 +13,18 @@ from pydantic import BaseModel
 Json = dict[str, Any]
 
 
+class FlavorInfo(BaseModel):
+    """A server's flavor, sizes in MB (ram, swap) and GB."""
+
+    ephemeral: int | None
+    ram: int | None
+    original_name: str | None
+    vcpus: int | None
+    extra_specs: Json | None
+    swap: int | None
+    disk: int | None
+
+
 class Server(BaseModel):
     """A server with the names of what it is made of."""
 
@@ -29,7 +41,7 @@ class Server(BaseModel):
     host: str | None
     hostname: str | None
     flavor: str | None
-    flavor_info: Json | None
+    flavor_info: FlavorInfo | None
     status: str | None
     locked: bool | None
     created_at: str | None
@@ -65,7 +77,7 @@ class RecycleServer(BaseModel):
     host: str | None
     hostname: str | None
     flavor: str | None
-    flavor_info: Json | None
+    flavor_info: FlavorInfo | None
     status: str | None
 
 
