@@ -12,19 +12,16 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 from sqlalchemy.orm import Session
 
 from trimaran import work
 from trimaran.db.queries import ec2 as queries
-from trimaran.db.queries import ec2_tags as tag_queries
 from trimaran.db.queries.ec2 import Item, NewItem
-from trimaran.db.queries.ec2_tags import Tag
 from trimaran.ec2 import ids, journal
 from trimaran.ec2.context import Context
-from trimaran.ec2.kinds.item_store import shown_tags
+from trimaran.ec2.kinds.item_store import shown_tags, store_items
 from trimaran.ec2.kinds.security_groups import security_group_default as default
 from trimaran.ec2.kinds.security_groups.security_group_kind import NAME, PREFIX, name_of
 from trimaran.ec2.kinds.security_groups.security_group_lookup import all_groups, named_vpc
@@ -38,8 +35,6 @@ from trimaran.errors import Conflict, NotFound, TrimaranError, Unavailable
 Request = Mapping[str, Any]
 
 LONGEST = 255
-#: How often a new id is minted when one is taken.
-TRIES = 8
 
 _IN_VPC = re.compile(r"[a-zA-Z0-9 ._\-:/()#,@\[\]+=&;{}!$*]+")
 _CLASSIC = re.compile(r"[\x20-\x7e]+")
@@ -110,21 +105,18 @@ def _reserve(
 ) -> tuple[Item, str]:
     data = {STAGE: MAKING, NAME: name}
 
-    def store(session: Session, new: NewItem) -> tuple[Item, str]:
+    def wanted(session: Session) -> list[NewItem]:
         if vpc_id is not None:
             locked_vpc(session, ctx.project_id, vpc_id)
         _check_free(name, vpc_id, queries.items_of(session, ctx.project_id, [PREFIX]), there)
-        [item] = queries.add_items(session, [new], ids.mint)
-        rows = [Tag(item.id, key, value) for key, value in tags.items()]
-        tag_queries.set_tags(session, ctx.project_id, rows)
-        payload = {"project": ctx.project_id, "group": item.id}
-        return item, journal.begin(session, ctx.conf, journal.GROUP, item.id, payload)
+        return [NewItem(PREFIX, None, ctx.project_id, data, vpc_id=vpc_id, id=ids.mint(PREFIX))]
 
-    for _ in range(TRIES):
-        new = NewItem(PREFIX, None, ctx.project_id, data, vpc_id=vpc_id, id=ids.mint(PREFIX))
-        with contextlib.suppress(Conflict):  # the id is taken: nothing was stored
-            return ctx.db.write(partial(store, new=new))
-    raise TrimaranError("No free id could be found.")
+    def record(session: Session, items: list[Item]) -> str:
+        payload = {"project": ctx.project_id, "group": items[0].id}
+        return journal.begin(session, ctx.conf, journal.GROUP, items[0].id, payload)
+
+    [item], job_id = store_items(ctx, wanted, tags=tags, beside=record)
+    return item, job_id
 
 
 def _make(ctx: Context, item: Item, job_id: str, name: str, description: str) -> None:
