@@ -98,7 +98,7 @@ class Peer:
         etc.mkdir()
         settings: dict[str, dict[str, Any]] = {
             "default": {
-                "database_url": database.replace("mysql://", "mysql+pymysql://"),
+                "database_url": database,
                 "secret_key": SECRET,
                 "log_dir": str(etc),
                 "policy_file_path": str(folder / "policy"),
