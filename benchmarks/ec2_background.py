@@ -12,11 +12,15 @@ SQLite file for the bundle and MariaDB, as the sandbox has it, for the jobs.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import subprocess
+import sys
 import tempfile
 import time
 import uuid
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +41,19 @@ from trimaran.ec2.kinds.images.image_register import register_image
 
 PATIENCE = 1800.0
 MIB = 1 << 20
+WORKER = """
+import sys
+from trimaran.config import ec2
+from trimaran.ec2.jobs import Crew
+from trimaran.ec2.parts import assemble
+
+crew = Crew(assemble(ec2.load(sys.argv[1:])))
+print("ready", flush=True)
+sys.stdin.readline()
+crew.start()
+sys.stdin.readline()
+crew.stop()
+"""
 
 
 def peak(pid: int) -> float:
@@ -45,6 +62,27 @@ def peak(pid: int) -> float:
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) / 1024
     raise ValueError("no VmHWM")
+
+
+@contextlib.contextmanager
+def worker(conf: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that does background work, with nothing of ours but the service in it."""
+    command = [sys.executable, "-c", WORKER, str(conf)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        try:
+            yield child
+        finally:
+            child.kill()
+
+
+def say(child: subprocess.Popen[str]) -> None:
+    """Has the worker begin, then stop."""
+    assert child.stdin is not None
+    child.stdin.write("\n")
+    child.stdin.flush()
 
 
 def import_bundle(cloud: CloudEnv, home: Path, gib: float) -> None:
@@ -62,7 +100,7 @@ def import_bundle(cloud: CloudEnv, home: Path, gib: float) -> None:
         image_decryption_dir=home,
     )
     parts = ec2_victims.parts_of(conf)
-    with running("ec2-s3", conf, port) as daemon, Fleet() as fleet:
+    with running("ec2-s3", conf, port) as daemon:
         s3 = daemon.client(keys_of(cloud), "s3", s3={"addressing_style": "path"})
         s3.create_bucket(Bucket="large")
         began = time.monotonic()
@@ -71,25 +109,24 @@ def import_bundle(cloud: CloudEnv, home: Path, gib: float) -> None:
                 s3.put_object(Bucket="large", Key=name, Body=source)
             (home / name).unlink()
         print(f"bundle of {size / MIB:.0f} MiB into S3: {time.monotonic() - began:.0f} s")
-        child = fleet.start(ec2_victims.work, str(conf), "")
-        fleet.until(lambda _: fleet.named("ready"), PATIENCE)
-        idle = peak(child.pid)
         call = requester(parts, cloud)
         image = call(register_image, Name="large", ImageLocation="large/image.manifest.xml")
-        began = time.monotonic()
-        child.say("work")
-        while jobs_of(parts.db, journal.BUNDLE)[0].state in states.UNFINISHED:
-            time.sleep(0.5)
-        took = time.monotonic() - began
-        [job] = jobs_of(parts.db, journal.BUNDLE)
-        print(
-            f"import: {job.state} {job.error} in {took:.0f} s, {size / MIB / took:.0f} MiB/s, "
-            f"peak memory {peak(child.pid):.0f} MiB (idle {idle:.0f} MiB)"
-        )
-        server = max(peak(pid) for pid in _family(daemon.process.pid))
-        print(f"the S3 daemon's largest process: {server:.0f} MiB")
-        child.say("stop")
-        fleet.until(lambda _: fleet.named("stopped"), PATIENCE)
+        with worker(conf) as child:
+            idle = peak(child.pid)
+            began = time.monotonic()
+            say(child)
+            while jobs_of(parts.db, journal.BUNDLE)[0].state in states.UNFINISHED:
+                time.sleep(0.5)
+            took = time.monotonic() - began
+            [job] = jobs_of(parts.db, journal.BUNDLE)
+            print(
+                f"import: {job.state} {job.error} in {took:.0f} s, {size / MIB / took:.0f} MiB/s, "
+                f"peak memory {peak(child.pid):.0f} MiB (idle {idle:.0f} MiB)"
+            )
+            server = max(peak(pid) for pid in _family(daemon.process.pid))
+            print(f"the S3 daemon's largest process: {server:.0f} MiB")
+            say(child)
+            child.wait(60)
         call(deregister_image, ImageId=image["ImageId"])
         left = [path.name for path in home.glob("trimaran-bundle-*")]
         print(f"temporary directories left: {len(left)}")
@@ -109,7 +146,7 @@ def count(link: Link, conf: str) -> None:
         link.tell("ran", id=job.id)
         run(ctx, job)
 
-    start.run = counted  # type: ignore[assignment]
+    start.run = counted
     parts = ec2_victims.parts_of(Path(conf))
     crew = Crew(parts)
     link.tell("ready")

@@ -93,7 +93,6 @@ def serve(guests: int, latency: float, ready: Any) -> None:
         "/neutron/v2.0/subnets": {
             "subnets": [{"id": SUBNET, "cidr": "10.0.0.0/16", "ip_version": 4}]
         },
-        "/neutron/v2.0/security-groups": {"security_groups": [{"id": GROUP, "name": "default"}]},
         "/nova/v2.1/os-keypairs/key": {"keypair": {"name": "key", "public_key": "ssh-rsa AAAA"}},
     }
     texts = Answers(guests, latency, 0).bodies
