@@ -103,6 +103,7 @@ def replace_ours(venv: str, amqp: str) -> None:
             settings = {"x509__rsa_key_size": 1024, **settings}
             running = stack.enter_context(upstream(venv, amqp, folder, cloud, url, **settings))
             running.start_conductor(spacing=SPACING)
+            running.wait_for_conductor()
             running.start_api()
             client: Any = Remote(running.magnum.url.removesuffix("/v1"))
             yield magnum_both.Both(client, cloud, names)

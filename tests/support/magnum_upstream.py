@@ -21,6 +21,8 @@ import requests
 from tests.support import magnum_daemons as daemons
 from tests.support.cloud import CloudEnv
 from tests.support.ec2 import free_port
+from trimaran.config import magnum as options
+from trimaran.magnum import rpc
 
 #: the topic that upstream's API sends to, whatever the configuration says (F-21)
 TOPIC = "magnum-conductor"
@@ -135,6 +137,7 @@ class Upstream:
             "drivers__disabled_drivers": "sandbox_disabled",
             "oslo_concurrency__lock_path": folder,
             "state_path": folder,
+            "rpc_response_timeout": 20,
             **settings,
         }
         self.driver = folder / "sandbox"
@@ -232,7 +235,7 @@ class Upstream:
         return daemons.write_conf(folder, cloud, database, amqp, self.port, **settings)
 
     def start_conductor(self, name: str = "upstream", *, spacing: float = 0.0) -> None:
-        """Starts a conductor of upstream's.
+        """Starts a conductor of upstream's; messages are lost until it answers.
 
         Args:
             name: of its host.
@@ -242,6 +245,17 @@ class Upstream:
         script = self._write_script("run_conductor.py", _CONDUCTOR)
         python = str(self._bin / "python")
         self._start(f"conductor-{name}", python, script, str(spacing), str(conf))
+
+    def wait_for_conductor(self, timeout: float = 120.0) -> None:
+        """Waits for the answer of whichever conductor was started."""
+        deadline = time.monotonic() + timeout
+        client = rpc.ConductorClient.from_conf(options.load([str(self.conf)]))
+        try:
+            while not client.ping_conductor():
+                self.magnum.check()
+                assert time.monotonic() < deadline, self.magnum.said()
+        finally:
+            client.close()
 
     def wait_for_api(self, timeout: float = 120.0) -> None:
         """Waits for the answer of whichever API was started."""

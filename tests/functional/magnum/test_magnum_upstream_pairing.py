@@ -118,6 +118,7 @@ def test_upstreams_api_and_our_conductor(
 def test_our_api_and_upstreams_conductor(deployment: Upstream, cloud_env: CloudEnv) -> None:
     magnum = deployment.magnum
     deployment.start_conductor()
+    deployment.wait_for_conductor()
     magnum.start_daemon("magnum-api")
     deployment.wait_for_api()
     ask = asking(magnum)

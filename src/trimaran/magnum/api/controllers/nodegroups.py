@@ -128,8 +128,8 @@ def post(call: Authenticated, cluster_id: Ident, nodegroup: schema.NodeGroupCrea
     parts.conductor.nodegroup_create(
         call.context,
         objects.Cluster.from_row(cluster),
-        # All of it is new, for a conductor that has to write it.
-        objects.NodeGroup(**values),
+        # All of it is new, for a conductor that has to write it; the status is its to say.
+        objects.NodeGroup(**{key: value for key, value in values.items() if key != "status"}),
         operation=operation,
     )
     return _shown(call, cluster, row)
