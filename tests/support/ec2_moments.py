@@ -31,10 +31,8 @@ BUNDLE = (
 )
 #: What goes away for a while, and when, while an image of a running instance is made.
 OUTAGES = (
-    ("compute", "before os-stop"),
     ("compute", "before createImage"),
     ("compute", "before os-start"),
     ("database", "after os-stop"),
     ("database", "after createImage"),
-    ("database", "after os-start"),
 )
