@@ -17,6 +17,7 @@ from trimaran.cli.telling import TellingGroup, ago, refuse
 from trimaran.db import Database
 from trimaran.db.models.work import FINISHED, UNFINISHED
 from trimaran.db.queries import work_jobs
+from trimaran.ec2.journal import give_up
 
 hull_option = click.option(
     "--service",
@@ -114,6 +115,8 @@ def retry(hull: str, url: str | None, files: tuple[str, ...], job_id: str) -> No
 @click.argument("job_id")
 def cancel(hull: str, url: str | None, files: tuple[str, ...], job_id: str) -> None:
     """Give up a job that is not finished."""
-    if not _database(hull, url, files).write(lambda session: work_jobs.cancel(session, job_id)):
+    # Of EC2's jobs, some leave what another one has to set right.
+    end = give_up if hull == "ec2" else work_jobs.cancel
+    if not _database(hull, url, files).write(lambda session: end(session, job_id)):
         refuse(f"job {job_id} does not exist or is finished")
     click.echo(f"{job_id} is cancelled")

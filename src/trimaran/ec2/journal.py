@@ -51,6 +51,10 @@ CREATE_IMAGE = "ec2.create_image"
 START = "ec2.start"
 BUNDLE = "ec2.import_bundle"
 COPY_IMAGE = "ec2.copy_image"
+#: An operator cancelled a job whose failure would have set something right.
+CANCELLED = "ec2.cancelled"
+#: Kinds of such jobs.
+SETTLED = frozenset({CREATE_IMAGE, BUNDLE, COPY_IMAGE, RETYPE})
 
 
 def patience(conf: cfg.ConfigOpts) -> float:
@@ -86,6 +90,29 @@ def end(session: Session, job_id: str) -> None:
 def hasten(session: Session, job_id: str, delay: float = 0.0) -> None:
     """Let the job do the rest, soon."""
     work_jobs.reschedule(session, job_id, delay)
+
+
+def give_up(session: Session, job_id: str) -> bool:
+    """An operator's end of a job; what it leaves half done is set right by another one.
+
+    Returns:
+        False when there is no such job, or it is finished.
+    """
+    job = work_jobs.show(session, job_id)
+    if job is None:
+        return False
+    payload = {
+        "project": job.payload.get("project"),
+        "job": job_id,
+        "kind": job.kind,
+        "step": job.step,
+        "payload": job.payload,
+        "running": bool(job.owner),
+    }
+    ended = work_jobs.cancel(session, job_id)
+    if ended and job.kind in SETTLED:
+        work.enqueue(session, CANCELLED, payload, key=job_id)
+    return ended
 
 
 @contextlib.contextmanager

@@ -46,6 +46,15 @@ def test_a_job_is_listed_cancelled_and_run_again_without_its_payload(url: str) -
     assert job.state == "queued"
 
 
+def test_what_a_cancelled_job_leaves_half_done_is_left_to_another_one(url: str) -> None:
+    database = Database(url)
+    payload = {"project": "p", "item": "ami-1"}
+    id_ = database.write(lambda session: work.enqueue(session, "ec2.create_image", payload))
+    assert ask(url, "cancel", id_) == (0, f"{id_} is cancelled\n")
+    [job] = database.read(lambda session: work_jobs.listing(session, kind="ec2.cancelled"))
+    assert (job.state, job.key, job.payload["payload"]) == ("queued", id_, payload)
+
+
 @pytest.mark.parametrize("word", ["show", "retry", "cancel"])
 def test_an_unknown_job_is_a_sentence_and_exit_1(url: str, word: str) -> None:
     code, said = ask(url, word, "no-such-job")

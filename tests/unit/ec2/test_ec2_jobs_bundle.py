@@ -22,6 +22,7 @@ from trimaran.cloud.image import Image
 from trimaran.db import Database
 from trimaran.db.models import work as states
 from trimaran.db.queries import ec2 as queries
+from trimaran.db.queries import work_jobs
 from trimaran.ec2 import ids, journal
 from trimaran.ec2.bundle.place import Place
 from trimaran.ec2.jobs import import_bundle
@@ -399,6 +400,30 @@ def test_glances_refusal_of_the_data(
     run_all(me)
     assert shown(me, image_id)["State"] == "failed"
     assert openstack.states[-1] == "failed_upload"
+
+
+# -- operators ----------------------------------------------------------------
+
+
+def test_a_cancelled_import_fails_and_may_be_run_again(
+    openstack: Darkroom, me: Caller, put: Callable[[Bundle], None], files: Path
+) -> None:
+    put(bundle(IMAGE))
+    image_id = register(me)
+    openstack.fail = {"part.3": 503}
+    run_one(me, crew_of(me))
+    assert list(files.iterdir()) != []
+    [job] = jobs_of(me.db, journal.BUNDLE)
+    assert me.db.write(lambda session: journal.give_up(session, job.id))
+    run_all(me)
+    assert shown(me, image_id)["State"] == "failed"
+    assert openstack.states[-1] == "failed_download"
+    assert list(files.iterdir()) == []
+    openstack.fail = {}
+    assert me.db.write(lambda session: work_jobs.retry(session, job.id))
+    run_all(me)
+    assert shown(me, image_id)["State"] == "available"
+    assert list(openstack.data.values()) == [IMAGE]
 
 
 # -- requests -----------------------------------------------------------------

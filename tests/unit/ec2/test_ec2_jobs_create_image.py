@@ -21,6 +21,7 @@ from trimaran.cloud.image import Image
 from trimaran.db import Database
 from trimaran.db.models import work as states
 from trimaran.db.queries import ec2 as queries
+from trimaran.db.queries import work_jobs
 from trimaran.ec2 import ids, journal
 from trimaran.ec2.jobs import create_image as job_module
 from trimaran.ec2.jobs import trouble
@@ -435,3 +436,73 @@ def test_a_project_that_took_the_server_over_is_not_touched(
 def test_waiting_is_for_what_passes() -> None:
     assert trouble.will_pass(Unavailable(service="compute"))
     assert not trouble.will_pass(EC2Error("X", "y"))
+
+
+# -- operators ----------------------------------------------------------------
+
+
+def cancel(me: Caller) -> str:
+    [job] = jobs_of(me.db, journal.CREATE_IMAGE)
+    assert me.db.write(lambda session: journal.give_up(session, job.id))
+    assert not me.db.write(lambda session: journal.give_up(session, job.id))
+    return str(job.id)
+
+
+@pytest.mark.parametrize("runs", range(3))
+def test_a_cancelled_job_leaves_a_failed_image_and_a_running_instance(
+    me: Caller, ask: Callable[..., str], server: dict[str, Any], runs: int
+) -> None:
+    image_id = ask()
+    crew = crew_of(me)
+    for _ in range(runs):
+        run_one(me, crew)
+    job_id = cancel(me)
+    run_all(me)
+    assert server["OS-EXT-STS:vm_state"] == "active"
+    assert shown(me, image_id)["State"] == "failed"
+    assert [job.state for job in jobs_of(me.db, journal.CANCELLED)] == [states.DONE]
+    # It may be run again, as if it had been asked for now.
+    assert me.db.write(lambda session: work_jobs.retry(session, job_id))
+    run_all(me)
+    made = shown(me, image_id)
+    assert (made["State"], made["Name"]) == ("available", "backup")
+    assert server["OS-EXT-STS:vm_state"] == "active"
+
+
+def test_a_cancelled_job_that_runs_is_left_to_its_process_for_a_while(
+    me: Caller, ask: Callable[..., str], server: dict[str, Any]
+) -> None:
+    ask()
+    crew = crew_of(me)
+    deaths = Deaths(0)
+    with dying(deaths, (Compute, "action")), pytest.raises(Death):
+        run_one(me, crew)
+    cancel(me)
+    run_one(me, crew)
+    [job] = jobs_of(me.db, journal.CANCELLED)
+    assert (job.state, job.error) == (states.QUEUED, "the cancelled job's process to notice")
+    run_all(me)
+    assert server["OS-EXT-STS:vm_state"] == "active"
+
+
+def test_who_runs_a_cancelled_job_again_at_once_has_it_done(
+    me: Caller, ask: Callable[..., str]
+) -> None:
+    image_id = ask()
+    job_id = cancel(me)
+    assert me.db.write(lambda session: work_jobs.retry(session, job_id))
+    run_all(me)
+    assert shown(me, image_id)["State"] == "available"
+
+
+def test_a_failed_image_that_was_deregistered_is_not_made_again(
+    openstack: Darkroom, me: Caller, ask: Callable[..., str], server: dict[str, Any]
+) -> None:
+    image_id = ask()
+    job_id = cancel(me)
+    run_all(me)
+    me(deregister_image, ImageId=image_id)
+    assert me.db.write(lambda session: work_jobs.retry(session, job_id))
+    run_all(me)
+    assert openstack.images == {}
+    assert server["OS-EXT-STS:vm_state"] == "active"

@@ -355,6 +355,8 @@ def waiting(session: Session) -> list[tuple[str, str, int, float]]:
 def retry(session: Session, id_: str) -> bool:
     """Queues a failed or cancelled job again, from the step that it had reached.
 
+    It counts as asked for anew, or a limit of age would end it at once.
+
     Returns:
         False when there is no such job, or it has not failed.
 
@@ -368,6 +370,7 @@ def retry(session: Session, id_: str) -> bool:
             state=work.QUEUED,
             active_key=Job.key,
             attempt=0,
+            created_at=db_now(),
             due_at=db_now(),
             finished_at=None,
             updated_at=db_now(),

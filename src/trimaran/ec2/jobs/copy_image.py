@@ -5,7 +5,7 @@ from __future__ import annotations
 from trimaran import work
 from trimaran.ec2.context import Context
 from trimaran.ec2.jobs.trouble import as_person, passing
-from trimaran.ec2.jobs.upload import alive, mark_failed, upload
+from trimaran.ec2.jobs.upload import alive, mark_failed, mark_made, upload
 from trimaran.errors import NotFound
 
 
@@ -27,6 +27,7 @@ def run(ctx: Context, job: work.JobRun) -> None:
             image["id"],
             lambda: alive(job, glance.download_image(job.payload["source"])),
         )
+        mark_made(mine, job)
 
 
 def failed(ctx: Context, job: work.JobRun, reason: str) -> None:

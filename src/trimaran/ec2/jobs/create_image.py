@@ -74,6 +74,8 @@ class _Making:
 
     def go_on(self) -> None:
         """The steps from the one that is noted."""
+        if not self.ctx.db.read(lambda session: _items(session, self.ctx, self.job)):
+            raise work.Fail("the image was deregistered")
         if not self.job.step:
             self._server()
             self.job.checkpoint(STOP)
@@ -148,7 +150,9 @@ class _Making:
 
         def write(session: Session) -> None:
             for item in _items(session, self.ctx, self.job):
-                queries.update_item(session, self.ctx.project_id, item.id, os_id=os_id)
+                # An earlier run may have failed, and an operator had it run again.
+                data = {name: each for name, each in item.data.items() if name != "state"}
+                queries.update_item(session, self.ctx.project_id, item.id, data=data, os_id=os_id)
             _start_again(session, self.job)
 
         self.job.commit(write, LINKED)

@@ -11,7 +11,7 @@ from trimaran import policy, work
 from trimaran.db.queries import ec2_tokens
 from trimaran.ec2 import journal
 from trimaran.ec2.context import Context
-from trimaran.ec2.jobs import copy_image, create_image, import_bundle, launch, start
+from trimaran.ec2.jobs import cancelled, copy_image, create_image, import_bundle, launch, start
 from trimaran.ec2.kinds.images import image_reserve
 from trimaran.ec2.kinds.instances import instance_end, instance_resize
 from trimaran.ec2.kinds.security_groups import (
@@ -51,6 +51,7 @@ class Crew:
         self._parts = parts
         self._enforcer = policy.Enforcer("ec2-jobs", ())
         self.runner = work.Runner(parts.db, own=parts.own, name="ec2-api")
+        self._failures: dict[str, OnFailed] = {}
         self._add(journal.LAUNCH, launch.run)
         self._add(journal.RESIZE, instance_resize.run)
         self._add(journal.END, instance_end.run)
@@ -64,6 +65,7 @@ class Crew:
         self._add(journal.TOPOLOGY, topology.run)
         self._add(journal.CREATE_IMAGE, create_image.run, create_image.failed)
         self._add(journal.START, start.run)
+        self._add(journal.CANCELLED, lambda ctx, job: cancelled.run(ctx, job, self._failures))
         data = {"timeout": LONGEST, "limit": DATA_AT_ONCE}
         self._add(journal.BUNDLE, import_bundle.run, import_bundle.failed, **data)
         self._add(journal.COPY_IMAGE, copy_image.run, copy_image.failed, **data)
@@ -82,6 +84,9 @@ class Crew:
     def _add(
         self, kind: str, handler: Handler, failed: OnFailed | None = None, **options: Any
     ) -> None:
+        if failed is not None:
+            self._failures[kind] = failed
+
         def run(job: work.JobRun) -> None:
             handler(self.context(job), job)
 

@@ -28,7 +28,7 @@ from trimaran.ec2.bundle.source import S3Refusal, Source
 from trimaran.ec2.bundle.unwrap import decrypted, image_of, keys_of
 from trimaran.ec2.context import Context
 from trimaran.ec2.jobs.trouble import as_person, passing
-from trimaran.ec2.jobs.upload import alive, mark_failed, upload
+from trimaran.ec2.jobs.upload import alive, mark_failed, mark_made, upload
 from trimaran.errors import NotFound, TrimaranError
 
 LOG = logging.getLogger(__name__)
@@ -119,6 +119,7 @@ class _Import:
                 self.job.checkpoint(UNTAR, checked=True)
             self._step(UPLOAD)
             upload(self.ctx, self.job, self.image, lambda: self._unwrapped(manifest, keys))
+            mark_made(self.ctx, self.job)
             show(self.glance, self.image, AVAILABLE)
         except NotFound:
             return  # the image was deleted meanwhile, so nobody waits for it
@@ -129,6 +130,7 @@ class _Import:
             raise work.Fail("the image is another project's")
         status = image.get("status")
         if status == "active":
+            mark_made(self.ctx, self.job)
             show(self.glance, self.image, AVAILABLE)
         return status in ("queued", "saving")
 

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from trimaran import work
 from trimaran.db.queries import ec2 as queries
+from trimaran.db.queries.ec2 import Item
 from trimaran.ec2.context import Context
 from trimaran.errors import Conflict
 
@@ -67,6 +68,21 @@ def alive(job: work.JobRun, pieces: Iterator[bytes]) -> Iterator[bytes]:
         if job.stopping:
             job.checkpoint(job.step)
         yield piece
+
+
+def mark_made(ctx: Context, job: work.JobRun) -> None:
+    """Forget an earlier failure: an operator had the job run again, and the data came."""
+
+    def items(session: Session) -> list[Item]:
+        return queries.items_by_ids(session, ctx.project_id, [job.payload["item"]])
+
+    def write(session: Session) -> None:
+        for item in items(session):
+            data = {name: each for name, each in item.data.items() if name != "state"}
+            queries.update_item(session, ctx.project_id, item.id, data=data)
+
+    if any("state" in item.data for item in ctx.db.read(items)):
+        job.commit(write)
 
 
 def mark_failed(ctx: Context, job: work.JobRun) -> None:
