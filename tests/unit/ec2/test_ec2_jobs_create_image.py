@@ -25,6 +25,7 @@ from trimaran.db.queries import work_jobs
 from trimaran.ec2 import ids, journal
 from trimaran.ec2.jobs import create_image as job_module
 from trimaran.ec2.jobs import trouble
+from trimaran.ec2.kinds.images import image_snapshot
 from trimaran.ec2.kinds.images.image import describe_images
 from trimaran.ec2.kinds.images.image_create import create_image
 from trimaran.ec2.kinds.images.image_modify import deregister_image
@@ -320,6 +321,28 @@ def test_what_nova_refuses_ends_as_failed_and_running(
     assert server["OS-EXT-STS:vm_state"] == "active"
     me(deregister_image, ImageId=image_id)
     assert me(describe_images)["Images"] == []
+
+
+def test_an_image_that_glance_could_not_keep_is_taken_back(
+    openstack: Darkroom,
+    me: Caller,
+    ask: Callable[..., str],
+    server: dict[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    make = image_snapshot.snapshot
+
+    def spoilt(*args: Any) -> str:
+        os_id = make(*args)
+        openstack.images[os_id]["status"] = "killed"
+        return os_id
+
+    monkeypatch.setattr(image_snapshot, "snapshot", spoilt)
+    image_id = ask()
+    run_all(me)
+    assert shown(me, image_id)["State"] == "failed"
+    assert openstack.images == {}
+    assert server["OS-EXT-STS:vm_state"] == "active"
 
 
 def test_after_an_hour_it_is_given_up_and_the_instance_runs(

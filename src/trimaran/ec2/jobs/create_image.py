@@ -138,6 +138,9 @@ class _Making:
             raise work.Fail("the image was deleted") from None
         if image.get("status") in ("queued", "saving"):
             raise work.Retry(PAUSE, "the image to get its data")
+        if image.get("status") in ("killed", "deleted", "pending_delete"):
+            image_snapshot.take_back(self.ctx, os_id)
+            raise work.Fail("Glance could not keep the image")
         for other in image_snapshot.images_made_for(self.ctx, self.item_id):
             if other["id"] != os_id:
                 image_snapshot.take_back(self.ctx, other["id"])
