@@ -184,6 +184,8 @@ def test_associations(openstack: Ports, vpc_only: Caller, place: Place) -> None:
     me(disassociate_address, AssociationId=association)
     assert openstack.address(public)["port_id"] is None
     assert "AssociationId" not in _shown(me, allocation)
+    # By its number there must be something to end.
+    assert code_of(me, disassociate_address, PublicIp=public) == "InvalidParameterValue"
     # One more of the same is no error (for the address's own id), and not for an unknown one.
     me(disassociate_address, AssociationId=ids.derive(allocation, "eipassoc"))
     for unknown in ("eipassoc-00000001", association):

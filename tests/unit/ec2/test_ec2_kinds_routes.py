@@ -571,7 +571,7 @@ def test_a_set_of_options(openstack: Neutron, me: Caller) -> None:
         ("ntp-servers", ["AmazonProvidedDNS"], "InvalidParameterValue"),
         ("netbios-node-type", ["3"], "InvalidParameterValue"),
         ("domain-name", ["a\nb"], "InvalidParameterValue"),
-        ("domain-name", [], "MissingParameter"),
+        ("domain-name", [], "InvalidParameterValue"),
         ("default-router", ["192.0.2.1"], "InvalidParameterValue"),
     ],
 )

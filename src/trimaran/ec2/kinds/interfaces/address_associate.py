@@ -99,7 +99,9 @@ def disassociate_address(ctx: Context, request: Request) -> dict[str, Any]:
             )
         pair = found[1]
         if not pair.body.get("port_id"):
-            raise _no_association(request["PublicIp"])
+            raise invalid_value(
+                "PublicIp", request["PublicIp"], "The address is not associated with anything."
+            )
     ctx.commit_point()
     if pair.body.get("port_id"):
         try:

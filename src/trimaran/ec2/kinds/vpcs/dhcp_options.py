@@ -147,7 +147,7 @@ def _configuration(rows: Sequence[Mapping[str, Any]] | None) -> dict[str, list[s
         if key not in NAMES:
             raise invalid_value("DhcpConfiguration.Key", key, "Unknown DHCP option.")
         if not values:
-            raise missing(f"DhcpConfiguration.{key}.Value")
+            raise _invalid(key, "", "An option needs a value.")
         for value in values:
             _check(key, str(value))
         found[key] = [str(value) for value in values]
