@@ -275,12 +275,12 @@ def _(w: Network) -> str:
 
 @row("34", "detach the gateway of a route", "blackhole, then active again")
 def _(w: Network) -> str:
-    pair = {"InternetGatewayId": w.gateway, "VpcId": w.vpc}
+    table, pair = w.table, {"InternetGatewayId": w.gateway, "VpcId": w.vpc}
     w.ec2.detach_internet_gateway(**pair)
     [router] = w.mine.rows("routers", name=w.vpc)
-    _, state = w.routes(w.table)[ANYWHERE]
+    _, state = w.routes(table)[ANYWHERE]
     w.ec2.attach_internet_gateway(**pair)
-    _, later = w.routes(w.table)[ANYWHERE]
+    _, later = w.routes(table)[ANYWHERE]
     if router["external_gateway_info"]:
         return "the router kept its way out"
     return f"{state}, then {later} again"
