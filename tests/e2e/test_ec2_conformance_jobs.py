@@ -91,6 +91,11 @@ class World:
         """Nova's server of an instance."""
         return self.mine.servers()[instance_id]
 
+    def actions(self, instance_id: str) -> list[str]:
+        """What Nova was asked to do with an instance, newest first."""
+        path = f"/servers/{self.server(instance_id)['id']}/os-instance-actions"
+        return [row["action"] for row in self.mine.nova("GET", path)["instanceActions"]]
+
     @cached_property
     def public_image(self) -> str:
         images = self.ec2.describe_images(ExecutableUsers=["all"])["Images"]
@@ -161,8 +166,9 @@ def test_row_90_create_image_of_a_running_instance(w: World) -> None:
     instance = w.ebs_instance
     image_id = w.ec2.create_image(InstanceId=instance, Name="backup", Description="é")["ImageId"]
     assert w.image(image_id)["State"] == "pending"
-    until(lambda: w.server(instance)["status"] == "SHUTOFF")
     w.wait("image_available", ImageIds=[image_id])
+    until(lambda: w.actions(instance)[0] == "start")
+    assert w.actions(instance)[:3] == ["start", "createImage", "stop"]
     w.wait("instance_running", InstanceIds=[instance])
     image = w.image(image_id)
     assert (image["Name"], image["Description"]) == ("backup", "é")
@@ -171,7 +177,7 @@ def test_row_90_create_image_of_a_running_instance(w: World) -> None:
 def test_row_91_the_api_dies_meanwhile(w: World) -> None:
     instance = w.ebs_instance
     image_id = w.ec2.create_image(InstanceId=instance, Name="killed")["ImageId"]
-    until(lambda: w.server(instance)["OS-EXT-STS:vm_state"] == "stopped")
+    until(lambda: w.actions(instance)[0] == "stop")
     w.kill_and_restart_api()
     w.wait("image_available", ImageIds=[image_id])
     w.wait("instance_running", InstanceIds=[instance])
