@@ -99,6 +99,7 @@ class ServiceAuth(BaseAuthPlugin):
         self._lock = threading.Lock()
         self._access: AccessInfo | None = None
         self._minted_at = 0.0
+        self._good_until = 0.0
         self._failed_at: float | None = None
         self._reason = ""
 
@@ -114,6 +115,14 @@ class ServiceAuth(BaseAuthPlugin):
             RemoteUnavailable: Keystone cannot be reached or refuses our user.
         """
         with self._lock:
+            known = self._access
+            if (
+                known is not None
+                and self._inner.auth_ref is known
+                and time.time() < self._good_until
+            ):
+                # keystoneauth would read the end of the token out of its text each time.
+                return known
             if self._failed_at is not None and time.monotonic() - self._failed_at < BACKOFF:
                 return self._old_one(remote.unreachable("identity", self._reason))
             try:
@@ -129,6 +138,8 @@ class ServiceAuth(BaseAuthPlugin):
             if access is not self._access:
                 self._access = access
                 self._minted_at = time.monotonic()
+                spare = self._inner.MIN_TOKEN_LIFE_SECONDS
+                self._good_until = access.expires.timestamp() - spare
             return access
 
     def _old_one(self, failure: remote.RemoteUnavailable) -> AccessInfo:
