@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from functools import partial
+from functools import lru_cache, partial
 
 from trimaran.cloud import Row
 from trimaran.console.listings import joins
@@ -84,16 +84,18 @@ def _server(row: Row) -> str | None:
     return None
 
 
+# The same networks' addresses come again with each page.
+@lru_cache(maxsize=10_000)
+def _version(address: str) -> int:
+    try:
+        return ipaddress.ip_address(address).version
+    except ValueError:
+        return 0
+
+
 def _addresses(row: Row, version: int) -> list[str]:
-    found = []
-    for each in row.get("fixed_ips") or ():
-        try:
-            address = ipaddress.ip_address(str(each.get("ip_address")))
-        except ValueError:
-            continue
-        if address.version == version:
-            found.append(str(each["ip_address"]))
-    return found
+    found = (str(each.get("ip_address")) for each in row.get("fixed_ips") or ())
+    return [address for address in found if _version(address) == version]
 
 
 def _port(row: Row, networks: dict[str, str], servers: dict[str, str]) -> Row:

@@ -82,7 +82,7 @@ def page_size(limit: int | None) -> int | None:
 
 def origin(row: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
     """Returns exactly these members of a row, null where the service sent none."""
-    return {key: row.get(key) for key in keys}
+    return dict(zip(keys, map(row.get, keys), strict=True))
 
 
 @contextmanager
