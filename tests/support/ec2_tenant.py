@@ -31,15 +31,15 @@ class Tenant:
 
     def nova(self, method: str, path: str, **kwargs: Any) -> Any:
         """A call to Nova as the member."""
-        return self.env.call(self.project.person, "compute", method, path, **kwargs)
+        return self.project.call("compute", method, path, **kwargs)
 
     def cinder(self, method: str, path: str, **kwargs: Any) -> Any:
         """A call to Cinder as the member."""
-        return self.env.call(self.project.person, CINDER, method, path, **kwargs)
+        return self.project.call(CINDER, method, path, **kwargs)
 
     def glance(self, method: str, path: str, **kwargs: Any) -> Any:
         """A call to Glance as the member."""
-        return self.env.call(self.project.person, "image", method, f"/v2/{path}", **kwargs)
+        return self.project.call("image", method, f"/v2/{path}", **kwargs)
 
     def rows(self, what: str, **query: str) -> list[dict[str, Any]]:
         """Neutron's objects of the project."""
@@ -88,12 +88,12 @@ class Tenant:
         """Deletes all servers, images, snapshots, volumes and key pairs."""
         for row in self.servers().values():
             self.nova("DELETE", f"/servers/{row['id']}", raise_exc=False)
-        until(lambda: not self.servers(), 600)
+        until(lambda: not self.servers(), 600, pause=1)
         for row in self.images():
             self.glance("DELETE", f"images/{row['id']}", raise_exc=False)
         # Volumes follow their snapshots, and snapshots the volumes that were made from them.
         for what in ("snapshots", "volumes"):
-            until(partial(self._gone, what))
+            until(partial(self._gone, what), pause=1)
         for pair in self.nova("GET", "/os-keypairs")["keypairs"]:
             self.nova("DELETE", f"/os-keypairs/{pair['keypair']['name']}", raise_exc=False)
 
@@ -117,10 +117,10 @@ def tenant(env: CloudEnv) -> Iterator[Tenant]:
             made.clear()
 
 
-def until(question: Callable[[], Any], seconds: float = PATIENCE) -> Any:
+def until(question: Callable[[], Any], seconds: float = PATIENCE, *, pause: float = 0.3) -> Any:
     """The first answer that is not nothing."""
     deadline = time.monotonic() + seconds
     while not (answer := question()):
         assert time.monotonic() < deadline
-        time.sleep(0.3)
+        time.sleep(pause)
     return answer
