@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.cloud import CloudEnv
 from tests.support.ec2 import Daemon, free_port, running, write_conf
-from tests.support.ec2_project import Project, fresh_project
+from tests.support.ec2_tenant import Tenant, tenant
 from tests.support.terraform import Terraform, themes
 from trimaran.db import migrate
 
@@ -21,8 +21,8 @@ pytestmark = pytest.mark.skipif(not Terraform.is_here(), reason="there is no ter
 
 
 @pytest.fixture
-def project(cloud_env: CloudEnv) -> Iterator[Project]:
-    with fresh_project(cloud_env) as made:
+def mine(cloud_env: CloudEnv) -> Iterator[Tenant]:
+    with tenant(cloud_env) as made:
         yield made
 
 
@@ -36,17 +36,17 @@ def api(cloud_env: CloudEnv, tmp_path: Path) -> Iterator[Daemon]:
         yield daemon
 
 
-def test_terraform_from_plan_to_destroy(api: Daemon, project: Project, tmp_path: Path) -> None:
+def test_terraform_from_plan_to_destroy(api: Daemon, mine: Tenant, tmp_path: Path) -> None:
     home = tmp_path / "terraform"
     home.mkdir()
-    terraform = Terraform(home, api.url, project.keys, themes())
+    terraform = Terraform(home, api.url, mine.keys, themes())
     if terraform.init():
         pytest.skip("the AWS provider is not here (TRIMARAN_TERRAFORM_PLUGINS names its directory)")
-    api.client(project.keys).describe_vpcs()
-    before = project.left()
+    api.client(mine.keys).describe_vpcs()
+    before = mine.left()
     terraform.apply(1)
     assert terraform.differences(1) == ""
     terraform.apply(2)
     assert terraform.differences(2) == ""
     terraform.destroy(2)
-    assert project.left() == before
+    assert mine.left() == before

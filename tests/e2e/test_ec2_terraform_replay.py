@@ -17,7 +17,7 @@ import pytest
 
 from tests.support.cloud import CloudEnv
 from tests.support.ec2 import Daemon, free_port, running, write_conf
-from tests.support.ec2_project import Project, fresh_project
+from tests.support.ec2_tenant import Tenant, tenant
 from tests.support.terraform import THEMES
 from tests.support.terraform_replay import Replay
 from trimaran.db import migrate
@@ -57,14 +57,14 @@ CORE = {
 
 
 @pytest.fixture(scope="module")
-def project(cloud_env: CloudEnv) -> Iterator[Project]:
-    with fresh_project(cloud_env) as made:
+def mine(cloud_env: CloudEnv) -> Iterator[Tenant]:
+    with tenant(cloud_env) as made:
         yield made
 
 
 @pytest.fixture(scope="module")
 def api(
-    cloud_env: CloudEnv, project: Project, tmp_path_factory: pytest.TempPathFactory
+    cloud_env: CloudEnv, mine: Tenant, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Daemon]:
     home: Path = tmp_path_factory.mktemp("ec2-terraform-replay")
     url = f"sqlite:///{home}/ec2.sqlite"
@@ -72,16 +72,16 @@ def api(
     port = free_port()
     with running("ec2-api", write_conf(home, cloud_env, url, ec2api_listen_port=port), port) as it:
         # What every project has is there before anything is compared.
-        it.client(project.keys).describe_vpcs()
+        it.client(mine.keys).describe_vpcs()
         yield it
 
 
 @pytest.mark.parametrize("record", RECORDS, ids=[path.stem for path in RECORDS])
-def test_the_provider_would_be_content(api: Daemon, project: Project, record: Path) -> None:
-    before = project.left()
+def test_the_provider_would_be_content(api: Daemon, mine: Tenant, record: Path) -> None:
+    before = mine.left()
     steps = json.loads(record.read_text())
-    assert Replay(api.url, project.keys, steps).run() == len(steps)
-    assert project.left() == before
+    assert Replay(api.url, mine.keys, steps).run() == len(steps)
+    assert mine.left() == before
 
 
 def test_every_resource_of_the_core_is_on_record() -> None:

@@ -24,7 +24,7 @@ import botocore.session
 
 from tests.support.cloud import CloudEnv
 from tests.support.ec2 import free_port, running, write_conf
-from tests.support.ec2_project import fresh_project
+from tests.support.ec2_tenant import tenant
 from tests.support.terraform import THEMES, Call, Terraform, listening
 from trimaran.db import migrate
 
@@ -117,7 +117,7 @@ def main(names: Sequence[str]) -> None:
     """Records themes, each on a project and a database of its own."""
     cloud = CloudEnv(Path(os.environ["TRIMARAN_SANDBOX"]))
     for name in names:
-        with tempfile.TemporaryDirectory() as place, fresh_project(cloud) as project:
+        with tempfile.TemporaryDirectory() as place, tenant(cloud) as mine:
             home = Path(place)
             url = f"sqlite:///{home}/ec2.sqlite"
             migrate.upgrade(url, "ec2")
@@ -125,7 +125,7 @@ def main(names: Sequence[str]) -> None:
             conf = write_conf(home, cloud, url, ec2api_listen_port=port)
             (home / "terraform").mkdir()
             with running("ec2-api", conf, port) as daemon:
-                steps = record(name, daemon.url, project.keys, home / "terraform")
+                steps = record(name, daemon.url, mine.keys, home / "terraform")
         path = THEMES / f"{name}.json"
         path.write_text(json.dumps(steps, indent=1, sort_keys=True) + "\n")
         print(f"{path.name}: {len(steps)} calls")
