@@ -28,7 +28,7 @@ import console_plot
 from console_figures import LOGGING_IN, Figures, Listing, targets
 from console_gates import Gates
 from console_load import Load, beside, drive, request
-from console_peers import API, Cloud, Peer
+from console_peers import API, Bystander, Cloud, Peer
 from console_played import Rows
 
 CONNECTIONS = 8
@@ -106,8 +106,19 @@ def listing(peer: Peer, gates: Gates, cookie: str, kind: str) -> Listing:
     return Listing(calls, times, over)
 
 
-def timed(peers: list[tuple[Peer, Figures]], seconds: float, rounds: int) -> None:
+def timed(
+    peers: list[tuple[Peer, Figures]], bystander: Bystander, seconds: float, rounds: int
+) -> None:
     """Times the requests under load, peer by peer in turns."""
+
+    def begin(peer: Peer) -> None:
+        peer.stall()
+        bystander.stall()
+
+    def note(peer: Peer, found: Figures, name: str) -> None:
+        seen = (peer.stall(), bystander.stall())
+        found.stalls[name] = max(found.stalls.get(name, (0.0, 0.0)), seen)
+
     asked = {peer.name: requests_of([peer.login(USER) for _ in range(CONNECTIONS)])
              for peer, _ in peers}  # fmt: skip
     for peer, _ in peers:
@@ -117,18 +128,17 @@ def timed(peers: list[tuple[Peer, Figures]], seconds: float, rounds: int) -> Non
     for _ in range(rounds):
         for name in ("profile", "policies", "login", "regions"):
             for peer, found in peers:
-                peer.stall()
+                begin(peer)
                 load = asyncio.run(drive(peer.port, asked[peer.name][name], seconds))
                 found.loads.setdefault(name, Load()).add(load)
-                found.stalls[name] = max(found.stalls.get(name, 0.0), peer.stall())
+                note(peer, found, name)
         config = request("GET", f"{API}/config")
         for peer, found in peers:
-            peer.stall()
+            begin(peer)
             logins = [asked[peer.name]["login"][0]] * LOGGING_IN
             own, _ = asyncio.run(beside(peer.port, logins, config, seconds))
             found.config.add(own)
-            name = "config beside logins"
-            found.stalls[name] = max(found.stalls.get(name, 0.0), peer.stall())
+            note(peer, found, "config beside logins")
 
 
 def main() -> None:
@@ -167,7 +177,10 @@ def run(
     for peer, _ in peers:
         peer.start(folder, cloud.auth_url, databases[peer.name])
     print(f"load before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors", flush=True)
-    timed(peers, options.seconds, options.rounds)
+    bystander = Bystander("idle")
+    stack.callback(bystander.stop)
+    bystander.begin()
+    timed(peers, bystander, options.seconds, options.rounds)
     print(f"load after: {os.getloadavg()[0]:.1f}")
     for peer, found in peers:
         failed = {name: dict(load.statuses) for name, load in found.loads.items() if load.failures}

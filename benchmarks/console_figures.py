@@ -17,7 +17,8 @@ class Figures:
     """What was measured of one peer."""
 
     loads: dict[str, Load] = field(default_factory=dict)
-    stalls: dict[str, float] = field(default_factory=dict)
+    #: milliseconds, the peer's and an idle process's at the same time
+    stalls: dict[str, tuple[float, float]] = field(default_factory=dict)
     config: Load = field(default_factory=Load)
     calls: dict[str, Counter[str]] = field(default_factory=dict)
     listings: dict[str, Listing] = field(default_factory=dict)
@@ -82,10 +83,11 @@ def targets(ours: Figures, theirs: Figures | None) -> list[tuple[str, str, str, 
     mine, other = (each.config.percentile(0.5) * 1000 if each else 0.0 for each in (ours, theirs))
     add(f"GET /config while {LOGGING_IN} clients log in: median below 20 ms",
         f"{other:.0f} ms", f"{mine:.1f} ms", mine < 20)  # fmt: skip
-    for name, mine in ours.stalls.items():
-        other = theirs.stalls[name] if theirs else 0.0
-        add(f"longest stall of the event loop, {name}: at most 20 ms",
-            f"{other:.0f} ms", f"{mine:.1f} ms", mine <= 20)  # fmt: skip
+    for name, (mine, idle) in ours.stalls.items():
+        stalls = theirs.stalls[name] if theirs else (0.0, 0.0)
+        add(f"longest stall of the event loop, {name}: at most 20 ms (an idle process beside)",
+            f"{stalls[0]:.0f} ({stalls[1]:.0f}) ms", f"{mine:.1f} ({idle:.1f}) ms",
+            mine <= 20)  # fmt: skip
     for kind, found in ours.listings.items():
         upstream = theirs.listings[kind] if theirs else None
         add(f"{kind}: at most 20 ms beyond the slowest call of a service",

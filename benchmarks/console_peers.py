@@ -188,3 +188,20 @@ class Peer:
         """The longest stall of its event loop since the last question, in milliseconds."""
         _, _, body = self.call("GET", "/bench/stall", prefix="")
         return float(json.loads(body)["longest_ms"])
+
+
+class Bystander(Peer):
+    """A process that only turns its event loop, to tell the machine's part in a stall."""
+
+    def begin(self) -> None:
+        """Starts it."""
+        self.port = free_port()
+        words = [sys.executable, str(HERE / "console_probe.py"), "idle", str(self.port)]
+        self.process = subprocess.Popen(words)
+        until = time.monotonic() + 30
+        while time.monotonic() < until:
+            with contextlib.suppress(OSError):
+                self.stall()
+                return
+            time.sleep(0.1)
+        raise SystemExit("the bystander does not start")

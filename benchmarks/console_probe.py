@@ -1,11 +1,13 @@
 """Serves a console with a task on its event loop that notes how late the loop wakes it.
 
     python console_probe.py skyline.yaml PORT            # ours, one worker
+    python console_probe.py idle PORT                    # nothing but the probe
     gunicorn -k uvicorn.workers.UvicornWorker console_probe:upstream   # skyline-apiserver
 
 ``GET /bench/stall`` answers the longest delay in milliseconds since the last question.  What it
 measures is all that keeps the loop from turning: work on the loop, threads that hold the
-interpreter, and the machine.  Nothing else of the service is changed.
+interpreter, and the machine, whose part the idle one shows.  Nothing else of the service is
+changed.
 """
 
 from __future__ import annotations
@@ -72,6 +74,30 @@ def _ours(path: str, port: int) -> None:
     )
 
 
+async def _idle(port: int) -> None:
+    async def nothing(scope: Any, receive: Any, send: Any) -> None:
+        """An application without a route."""
+
+    probe = Probe(nothing)
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+
+        async def send(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                lines = [b"HTTP/1.1 200 OK", *(b": ".join(pair) for pair in message["headers"])]
+                writer.write(b"\r\n".join([*lines, b"connection: close", b"", b""]))
+            else:
+                writer.write(message["body"])
+
+        await probe({"type": "http", "path": PATH}, None, send)
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", port) as server:
+        await server.serve_forever()
+
+
 def __getattr__(name: str) -> Any:
     # Only gunicorn asks, in an environment that has upstream and not us.
     if name == "upstream":
@@ -82,4 +108,7 @@ def __getattr__(name: str) -> Any:
 
 
 if __name__ == "__main__":
-    _ours(sys.argv[1], int(sys.argv[2]))
+    if sys.argv[1] == "idle":
+        asyncio.run(_idle(int(sys.argv[2])))
+    else:
+        _ours(sys.argv[1], int(sys.argv[2]))

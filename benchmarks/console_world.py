@@ -120,15 +120,16 @@ class SecondFactor:
         identity = json.loads(call.body)["auth"]["identity"]
         receipt = {"Openstack-Auth-Receipt": self.RECEIPT}
         if identity["methods"] == ["password"]:
-            rules = {"receipt": {}, "required_auth_methods": [["password", "totp"]]}
+            given = {"methods": ["password"], "expires_at": "2099-01-01T00:00:00.000000Z"}
+            rules = {"receipt": given, "required_auth_methods": [["password", "totp"]]}
             return Played(rules, 401, receipt)
         if identity["totp"]["user"]["passcode"] != self.CODE:
             return Played({"error": {"code": 401, "title": "Unauthorized", "message": "no"}}, 401)
-        given = requests.post(
+        answer = requests.post(
             f"{self._auth_url}/auth/tokens", json=password(self._name, "unscoped"), timeout=60
         )
-        token = {"X-Subject-Token": given.headers["X-Subject-Token"]}
-        return Played(given.json(), 201, token)
+        token = {"X-Subject-Token": answer.headers["X-Subject-Token"]}
+        return Played(answer.json(), 201, token)
 
 
 class Prometheus:
