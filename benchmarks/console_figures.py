@@ -85,9 +85,12 @@ def targets(ours: Figures, theirs: Figures | None) -> list[tuple[str, str, str, 
         f"{other:.0f} ms", f"{mine:.1f} ms", mine < 20)  # fmt: skip
     for name, (mine, idle) in ours.stalls.items():
         stalls = theirs.stalls[name] if theirs else (0.0, 0.0)
-        add(f"longest stall of the event loop, {name}: at most 20 ms (an idle process beside)",
-            f"{stalls[0]:.0f} ({stalls[1]:.0f}) ms", f"{mine:.1f} ({idle:.1f}) ms",
-            mine <= 20)  # fmt: skip
+        add(
+            f"longest stall of the event loop, {name}: at most 20 ms (an idle process beside)",
+            f"{stalls[0]:.0f} ({stalls[1]:.0f}) ms",
+            f"{mine:.1f} ({idle:.1f}) ms",
+            mine <= 20,
+        )
     for kind, found in ours.listings.items():
         upstream = theirs.listings[kind] if theirs else None
         add(f"{kind}: at most 20 ms beyond the slowest call of a service",
