@@ -16,6 +16,7 @@ from trimaran.db.queries import ec2_tags as tag_queries
 from trimaran.db.queries.ec2 import NewItem
 from trimaran.db.queries.ec2_tags import Tag
 from trimaran.ec2 import ids
+from trimaran.ec2.kinds.interfaces.address import describe_addresses
 from trimaran.ec2.kinds.interfaces.network_interface import describe_network_interfaces
 from trimaran.ec2.kinds.security_groups.security_group import describe_security_groups
 from trimaran.ec2.kinds.vpcs.route_table import describe_route_tables
@@ -107,6 +108,7 @@ def _cost(me: Caller, action: Callable[..., Any]) -> tuple[int, int, int, list[d
         (describe_route_tables, 1),
         (describe_network_interfaces, 3),
         (describe_security_groups, 1),
+        (describe_addresses, 1),
     ],
 )
 def test_describes_cost_the_same_for_many(

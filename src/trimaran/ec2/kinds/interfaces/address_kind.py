@@ -23,6 +23,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
+from trimaran.db.queries import ec2 as queries
 from trimaran.db.queries.ec2 import Item, NewItem
 from trimaran.ec2 import ids
 from trimaran.ec2.context import Context
@@ -50,7 +51,13 @@ class Addresses(Kind):
         self._waiting: set[str] = set()
 
     def load(self, session: Session, ctx: Context, wanted: Collection[str] | None) -> list[Item]:
-        items = super().load(session, ctx, wanted)
+        if wanted is None:
+            # What addresses lead to is read with them.
+            rows = queries.items_of(session, ctx.project_id, [PREFIX, "eni", "i"])
+            items = [row for row in rows if row.kind == PREFIX]
+            self.beside = {row.os_id: row for row in rows if row.kind != PREFIX and row.os_id}
+        else:
+            items = super().load(session, ctx, wanted)
         self._known = {item.os_id for item in items if item.os_id}
         self._waiting = {item.id for item in items if not item.os_id}
         return items
