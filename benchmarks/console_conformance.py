@@ -39,6 +39,10 @@ specification's section 9.
 † Keystone's second factor is played in front of a real Keystone, which has it only when told so.
 ‡ The rows of the service are played in front of the real one.
 
+"intended" is where ours differs on purpose ([console.md](console.md#differences-from-upstream)):
+a fault of upstream's that is mended, today's rules of the services, one tree of migrations for
+three services.
+
 | # | request | skyline-apiserver 9.0.0 | ours | |
 |---|---|---|---|---|
 """
