@@ -2,7 +2,7 @@ r"""The conformance rows of spec ec2.md 10 asked of ec2-api 17 and of ours, as a
 
     python -m benchmarks.ec2_conformance --state .sandbox --results FILE \
         [--ours] [--upstream VENV --paste API-PASTE.INI] [--docs PAGE] \
-        [--tempest VENV [--run default | incompatible] [--only REGEX]]
+        [--tempest VENV [--run default | incompatible] [--only REGEX] [--limit SECONDS]]
 
 Both services stand in front of the same real cloud, each with a project of its
 own; the rows are those of ``tests/e2e/test_ec2_conformance.py``.  ``--tempest``
@@ -153,6 +153,7 @@ def main() -> None:
     parser.add_argument("--tempest", type=Path, help="virtual environment with the suite")
     parser.add_argument("--run", choices=RUNS, default="default", help="which run of the suite")
     parser.add_argument("--only", default=ec2_tempest.GROUPS, help="which of its tests")
+    parser.add_argument("--limit", type=float, default=3600, help="seconds of the suite")
     parser.add_argument("--docs", type=Path, help="the page")
     arguments = parser.parse_args()
     cloud = CloudEnv(arguments.state)
@@ -175,6 +176,7 @@ def main() -> None:
                 arguments.tempest,
                 arguments.only,
                 incompatible=arguments.run != "default",
+                limit=arguments.limit,
             )
             told = kept.setdefault("tempest", {})
             told[RUNS[arguments.run]] = {**told.get(RUNS[arguments.run], {}), **found}

@@ -64,8 +64,12 @@ def make(cloud: CloudEnv, file: Path, count: int) -> Tenant:
         assert "ERROR" not in states
         return states == ["ACTIVE"] * count
 
-    until(ready, PATIENCE)
-    until(lambda: {row["status"] for row in mine.stored("volumes")} == {"available"}, PATIENCE)
+    until(ready, PATIENCE, pause=10)
+    until(
+        lambda: {row["status"] for row in mine.stored("volumes")} == {"available"},
+        PATIENCE,
+        pause=5,
+    )
     return mine
 
 

@@ -82,9 +82,9 @@ def services(cloud: CloudEnv, home: Path) -> Iterator[Services]:
 
 
 def run(
-    cloud: CloudEnv, home: Path, venv: Path, regex: str = GROUPS, *, incompatible: bool
+    cloud: CloudEnv, home: Path, venv: Path, regex: str, *, incompatible: bool, limit: float
 ) -> Results:
-    """One run of the suite; every test's status and last words."""
+    """One run of the suite; arguments and result as of `run_suite`."""
     with services(cloud, home) as made:
         return run_suite(
             venv,
@@ -94,4 +94,5 @@ def run(
             regex,
             incompatible=incompatible,
             options=made.options,
+            limit=limit,
         )
