@@ -42,6 +42,7 @@ PATIENCE = 20.0
 SPACING = 0.5
 #: faults of specification section 11, in a few words
 FAULTS = REPOSITORY / "benchmarks/magnum_faults.json"
+FAULTS_TITLE = "## The faults"
 
 
 class Recorder:
@@ -181,13 +182,9 @@ def tests_of_faults() -> dict[int, list[str]]:
     return named
 
 
-def write(ours: dict[str, str], theirs: dict[str, str]) -> None:
-    """Writes the page."""
+def checks_part(ours: dict[str, str], theirs: dict[str, str]) -> list[str]:
+    """The table of checks."""
     lines = [
-        "# Conformance: magnum 23.0.0 and ours",
-        "",
-        "Written by `python -m benchmarks.magnum_conformance`; do not edit.",
-        "",
         "## The checks",
         "",
         "The rows are tests (`tests/functional/magnum/test_magnum_api_conformance.py`), run",
@@ -203,12 +200,19 @@ def write(ours: dict[str, str], theirs: dict[str, str]) -> None:
     for test, numbers, asked in table:
         cells = (differs(outcomes.get(test, "not run")) for outcomes in (ours, theirs))
         lines.append(f"| {numbers} | {asked} | {' | '.join(cells)} |")
-    lines += [
+    return [
+        *lines,
         "",
         "Row 77 and the notifications of row 75 are `test_magnum_conductor_notifications` and,",
         "field by field beside captured ones of upstream's, `test_magnum_upstream_events`.",
         "",
-        "## The faults",
+    ]
+
+
+def faults_part() -> list[str]:
+    """The table of faults."""
+    lines = [
+        FAULTS_TITLE,
         "",
         "Known faults of upstream, and the tests here that are named after them.",
         "",
@@ -220,7 +224,25 @@ def write(ours: dict[str, str], theirs: dict[str, str]) -> None:
         if not named[number]:
             raise SystemExit(f"no test is named after F-{number}")
         lines.append(f"| F-{number} | {fault} | {'<br>'.join(named[number])} |")
-    PAGE.write_text("\n".join(lines) + "\n")
+    return lines
+
+
+def write(checks: list[str] | None) -> None:
+    """Writes the page.
+
+    Args:
+        checks: the first part; None keeps the one that is there.
+    """
+    head = [
+        "# Conformance: magnum 23.0.0 and ours",
+        "",
+        "Written by `python -m benchmarks.magnum_conformance`; do not edit.",
+        "",
+    ]
+    if checks is None and PAGE.exists():
+        kept = PAGE.read_text().splitlines()
+        head, checks = kept[: kept.index(FAULTS_TITLE)], []
+    PAGE.write_text("\n".join([*head, *(checks or []), *faults_part()]) + "\n")
 
 
 def main() -> None:
@@ -229,8 +251,14 @@ def main() -> None:
     parser.add_argument("--peer", help="environment of magnum 23.0.0")
     parser.add_argument("--amqp", help="URL of a virtual host of its own")
     parser.add_argument("--only", help="an expression of pytest's -k; prints and writes nothing")
+    parser.add_argument(
+        "--faults", action="store_true", help="write the table of faults alone, which runs nothing"
+    )
     parser.add_argument("--run", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.faults:
+        write(None)
+        return
     chosen = ["--only", given.only] if given.only else []
     if given.run:
         if given.peer:
@@ -243,7 +271,7 @@ def main() -> None:
         for test in ours:
             print(f"{test}\n  ours: {ours[test]}\n  magnum: {theirs.get(test)}")
         return
-    write(ours, theirs)
+    write(checks_part(ours, theirs))
 
 
 if __name__ == "__main__":
