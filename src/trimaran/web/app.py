@@ -137,6 +137,7 @@ def create_app(
         return Response(metrics.text(), media_type=metrics.CONTENT_TYPE)
 
     app.add_exception_handler(TrimaranError, trimaran_error)
+
     def refuse_unread(error: TrimaranError, request: Request) -> Response:
         # No stage has seen the request, but its answer can be named as any other.
         with new_request_id() as identifier:
