@@ -17,6 +17,7 @@ import argparse
 import json
 import re
 import tempfile
+import textwrap
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -120,7 +121,10 @@ def suites(results: Mapping[str, Any]) -> str:
     lines += [
         "",
         "`run_incompatible_tests` are those that AWS passes and ec2-api does not. Network groups",
-        "are in [ec2-conformance-network.md](ec2-conformance-network.md). What does not pass:",
+        "are in [ec2-conformance-network.md](ec2-conformance-network.md).",
+        *textwrap.wrap(ELSEWHERE["note"], 100),
+        "",
+        "What does not pass:",
         "",
         f"| test | {' | '.join(results)} | reason |",
         "|---" * (len(results) + 2) + "|",
