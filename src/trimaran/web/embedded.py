@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from trimaran.errors import ConfigError
+from trimaran.web.interpreter import settle
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -48,6 +49,7 @@ def serve_many(
     Raises:
         ConfigError: a port is taken.
     """
+    settle()
     asyncio.run(_serve(services, own, on_start, on_stop))
 
 

@@ -7,13 +7,13 @@ requests end, SIGHUP replaces the workers one generation by the next.
 
 from __future__ import annotations
 
-import gc
 import logging
 import ssl as tls
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from trimaran.web.embedded import serve_many
+from trimaran.web.interpreter import settle
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -31,19 +31,6 @@ KEEP_ALIVE = 75
 # runs on the loop, so only a broken process is ever that late.
 SILENCE = 120
 BACKLOG = 2048
-
-
-# Answers with a thousand rows make tens of thousands of objects that all go
-# away by themselves; Python's own threshold of 700 has the collector look for
-# cycles among them again and again, which took a fifth of such a request.
-COLLECT_AFTER = 20_000
-
-
-def _settle() -> None:
-    """Keeps what the start made out of the garbage collector's way."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(COLLECT_AFTER, *gc.get_threshold()[1:])
 
 
 def run(
@@ -98,7 +85,7 @@ def run(
         def load(self) -> ASGIApp:
             """Builds the application, in a worker."""
             application = app_factory()
-            _settle()
+            settle()
             return application
 
     address = f"unix:{uds}" if uds else f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
