@@ -36,7 +36,8 @@ console-ui: $(VENV)/.ready ## Build the console's current front end, once (some 
 
 .PHONY: servers
 servers: $(VENV)/.ready
-	@$(BIN)/trimaran sandbox install nginx-light:nginx chromium:chromium
+	@# libatomic is what the browser's driver, a Node.js of its own, misses on a bare Debian
+	@$(BIN)/trimaran sandbox install nginx-light:nginx chromium:chromium libatomic1:libatomic.so.1
 	@$(BIN)/trimaran sandbox up --with postgresql
 
 .PHONY: test

@@ -87,17 +87,17 @@ def is_up(state: State) -> bool:
 
 
 def install(state: State, wanted: Sequence[str], say: Progress | None = None) -> None:
-    """Install Debian packages whose programs are missing; nothing is started.
+    """Install Debian packages whose programs or libraries are missing; nothing is started.
 
     Args:
         state: the state directory, for the log of apt-get.
-        wanted: ``PACKAGE`` or ``PACKAGE:PROGRAM``.
+        wanted: ``PACKAGE``, ``PACKAGE:PROGRAM`` or ``PACKAGE:LIBRARY``.
         say: progress.
 
     Raises:
         SandboxError: one sentence.
     """
     pairs = [item.partition(":") for item in wanted]
-    missing = [name for name, _, program in pairs if not packages.tool(program or name)]
+    missing = [name for name, _, program in pairs if not packages.there(program or name)]
     if missing:
         packages.install(missing, Processes(Path(state).absolute()), say or Progress())

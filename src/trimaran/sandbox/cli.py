@@ -115,10 +115,11 @@ def reset(state: Path) -> None:
 
 @sandbox.command()
 @state_option
-@click.argument("wanted", nargs=-1, required=True, metavar="PACKAGE[:PROGRAM]...")
+@click.argument("wanted", nargs=-1, required=True, metavar="PACKAGE[:FILE]...")
 def install(state: Path, wanted: tuple[str, ...]) -> None:
-    """Install Debian packages that tests need, unless their programs are there.
+    """Install Debian packages that tests need, unless their files are there.
 
-    Nothing is started.  Without PROGRAM the package's own name is looked for.
+    FILE is a program or a shared library; without it a program of the package's
+    name is looked for.  Nothing is started.
     """
     api.install(state, wanted)

@@ -9,6 +9,7 @@ removed afterwards, also when an earlier run was killed in between.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import shutil
 import subprocess
@@ -31,6 +32,17 @@ _SYSTEM_PATH = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin"
 def tool(name: str) -> str | None:
     """The path of a system program, found also where a user's PATH has no sbin."""
     return shutil.which(name, path=os.environ.get("PATH", "") + ":" + _SYSTEM_PATH)
+
+
+def there(name: str) -> bool:
+    """Whether the machine has a program, or a shared library ("libatomic.so.1")."""
+    if ".so" not in name:
+        return tool(name) is not None
+    try:
+        ctypes.CDLL(name)
+    except OSError:
+        return False
+    return True
 
 
 def elevated() -> list[str]:

@@ -309,3 +309,10 @@ def test_status_table() -> None:
     assert "2030-01-01 10:00:00" in text
     assert text.splitlines()[-1].split() == ["total", "5", "MiB", "not", "up:", "nova-compute"]
     assert "all up" in status.table(lines[:1])
+
+
+def test_programs_and_libraries_are_told_from_missing_ones() -> None:
+    assert packages.there("bash")
+    assert packages.there("libc.so.6")
+    assert not packages.there("no-such-program")
+    assert not packages.there("libnosuch.so.1")
