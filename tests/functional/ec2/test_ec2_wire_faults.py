@@ -167,7 +167,7 @@ def test_nova_away(
         proxy.cut()
         assert outcome(ec2.describe_instances) == UNAVAILABLE
         assert outcome(ec2.describe_availability_zones) == UNAVAILABLE
-        image = ec2.describe_images()["Images"][0]["ImageId"]
+        image = ec2.describe_images(ExecutableUsers=["all"])["Images"][0]["ImageId"]
         run = {"ImageId": image, "InstanceType": "m1.tiny", "MinCount": 1, "MaxCount": 1}
         assert outcome(ec2.run_instances, **run) == UNAVAILABLE
         proxy.mend()

@@ -36,7 +36,9 @@ class World:
         )
 
     def template(self, **values: Any) -> Any:
-        image = self.cloud.call(DEMO, "image", "GET", "/v2/images?limit=1")["images"][0]["id"]
+        # The oldest is the cloud's own; others come and go with other tests.
+        oldest = "/v2/images?limit=1&sort=created_at:asc"
+        image = self.cloud.call(DEMO, "image", "GET", oldest)["images"][0]["id"]
         return self.magnum.template(
             image_id=image, flavor_id="m1.tiny", master_flavor_id="m1.tiny", **values
         )
