@@ -10,7 +10,7 @@ import pytest
 from trimaran.config import common, magnum
 
 _CLIENTS = "".join(
-    f"[{name}_client]\nregion_name = RegionOne\nendpoint_type = internalURL\nca_file = /etc/ca.pem\n"
+    f"[{name}_client]\nregion_name = RegionOne\nendpoint_type = internalURL\nca_file = /ca.pem\n"
     for name in ("heat", "octavia", "cinder", "barbican", "glance", "neutron", "nova")
 )
 _SERVICE_USER = """\
