@@ -308,6 +308,12 @@ def test_a_place_is_held_by_one_and_kept_for_the_next(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_directory_of_places_may_be_still_to_come(tmp_path: Path) -> None:
+    with Place(str(tmp_path / "not" / "yet"), "job") as mine:
+        assert mine.path.parent == tmp_path / "not" / "yet"
+        assert mine.path.stat().st_mode & 0o777 == 0o700
+
+
 def test_a_place_that_others_can_write_to_is_not_used(tmp_path: Path) -> None:
     (tmp_path / f"{place.PREFIX}job").mkdir()
     (tmp_path / f"{place.PREFIX}job").chmod(0o777)

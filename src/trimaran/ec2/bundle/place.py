@@ -34,7 +34,7 @@ class Place:
     """A job's directory, held while in use.
 
     Args:
-        directory: ``image_decryption_dir``.
+        directory: ``image_decryption_dir``; made when it is not there.
         job_id: whose.
 
     Raises:
@@ -44,6 +44,8 @@ class Place:
 
     def __init__(self, directory: str, job_id: str) -> None:
         self.path = Path(directory) / f"{PREFIX}{job_id}"
+        # Those above it as usual: an operator may have named a directory that is still to come.
+        self.path.parent.mkdir(parents=True, exist_ok=True)
         self.path.mkdir(mode=0o700, exist_ok=True)
         self._descriptor = _opened(self.path)
 
