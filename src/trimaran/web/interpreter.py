@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import gc
-import sys
 
 # Answers with a thousand rows make tens of thousands of objects that all go
 # away by themselves; Python's own threshold of 700 has the collector look for
 # cycles among them again and again, which took a fifth of such a request.
 COLLECT_AFTER = 20_000
-# Seconds after which a thread that computes gives the interpreter to another one
-# that waits.  The event loop waits behind every handler that is at work: with
-# Python's own 5 ms, a few of them held it up for 30 ms.
-TURN = 0.001
 
 
 def settle() -> None:
@@ -23,4 +18,3 @@ def settle() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(COLLECT_AFTER, *gc.get_threshold()[1:])
-    sys.setswitchinterval(TURN)

@@ -65,6 +65,10 @@ class Service:
                 answer += part
             return answer
 
+    def told(self) -> bool:
+        """Whether it answers, or has ended."""
+        return answers(self.url) or self.process.poll() is not None
+
     def stop(self, number: int = signal.SIGTERM) -> int:
         self.process.send_signal(number)
         return self.process.wait(PATIENCE)
@@ -102,18 +106,23 @@ def start(tmp_path: Path, free_port: Callable[[], int]) -> Iterator[Start]:
 
     def starter(mode: str = "gunicorn", workers: int = 2) -> Service:
         (tmp_path / "config").write_text("first")
-        port = free_port()
+        # A port, and the one after it, may be taken between the look and the start.
+        for _ in range(5):
+            service = begun(mode, free_port(), workers)
+            if mode == "unix" or (tmp_path / "cert.pem").exists():
+                return service
+            eventually(service.told, "the service answers")
+            if service.process.poll() is None or "already in use" not in service.log:
+                return service
+        raise AssertionError(service.log)
+
+    def begun(mode: str, port: int, workers: int) -> Service:
         with (tmp_path / "log").open("wb") as log:
             process = subprocess.Popen(
                 _command(mode, tmp_path, port, workers), cwd=ROOT, stderr=log
             )
-        service = Service(process, tmp_path, port)
-        running.append(service)
-        if mode != "unix" and not (tmp_path / "cert.pem").exists():
-            eventually(
-                lambda: answers(service.url) or process.poll() is not None, "the service answers"
-            )
-        return service
+        running.append(Service(process, tmp_path, port))
+        return running[-1]
 
     yield starter
     for service in running:
