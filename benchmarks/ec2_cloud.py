@@ -12,15 +12,14 @@ from __future__ import annotations
 import contextlib
 import json
 import multiprocessing
-import threading
 import time
 import uuid
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
-from benchmarks.ec2_describe import PROJECT, server, token_body, volume
+from benchmarks.ec2_describe import PROJECT, server, volume
+from benchmarks.ec2_played import Played, Server
 
 IMAGES = 20
 
@@ -145,103 +144,28 @@ class Answers:
         self.seconds[path] = self.latency
 
 
-def versions(base: str, path: str) -> dict[str, Any] | None:
-    """The documents that clients look for before they ask."""
-    if path == "/v3":
-        links = [{"rel": "self", "href": f"{base}/v3/"}]
-        return {"version": {"id": "v3.14", "status": "stable", "links": links}}
-    if path in ("/nova", "/nova/v2.1"):
-        one = {
-            "id": "v2.1",
-            "status": "CURRENT",
-            "version": "2.96",
-            "min_version": "2.1",
-            "links": [{"rel": "self", "href": f"{base}/nova/v2.1/"}],
-        }
-        return {"versions": [one]} if path == "/nova" else {"version": one}
-    if path == "/glance":
-        links = [{"rel": "self", "href": f"{base}/glance/v2/"}]
-        return {"versions": [{"id": "v2.9", "status": "CURRENT", "links": links}]}
-    return None
-
-
 def serve(instances: int, latency: float, per_row: float, ready: Any) -> None:
     """Runs the cloud until it is terminated."""
     known = Answers(instances, latency, per_row)
-    asked: list[str] = []
-    lock = threading.Lock()
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        @property
-        def base(self) -> str:
-            return f"http://127.0.0.1:{self.server.server_address[1]}"  # type: ignore[index]
-
-        def do_GET(self) -> None:
-            path = urlsplit(self.path).path.rstrip("/")
-            if path == "/control":
-                with lock:
-                    told = json.dumps(asked).encode()
-                    asked.clear()
-                self._send(200, told)
-                return
-            found = versions(self.base, path)
-            if found is not None:
-                self._send(200, json.dumps(found).encode())
-                return
-            body = known.bodies.get(path)
-            with lock:
-                asked.append(path if body else f"404 {path}")
-            time.sleep(known.seconds.get(path, latency))
-            self._send(200 if body else 404, body or b'{"itemNotFound": {"message": "no"}}')
+    class Cloud(Played):
+        def found(self, path: str, query: str) -> tuple[bytes | None, float]:
+            return known.bodies.get(path), known.seconds.get(path, latency)
 
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length", 0)))
             path = urlsplit(self.path).path
             if path not in ("/v3/auth/tokens", "/v3/ec2tokens"):
-                self._send(403, b'{"forbidden": {"message": "no"}}')
+                self.send(403, b'{"forbidden": {"message": "no"}}')
                 return
             if path == "/v3/ec2tokens":
-                with lock:
-                    asked.append(path)
+                self.note(path)
                 time.sleep(latency)
-            body = token_body(self.base)
-            rows = body["token"]["catalog"]
-            rows.append(
-                {"type": "identity", "endpoints": [{**rows[0]["endpoints"][0], "url": self.base}]}
-            )
-            for entry in rows:
-                [public] = entry["endpoints"]
-                entry["id"] = entry["name"] = entry["type"]
-                entry["endpoints"] = [
-                    {**public, "id": kind, "interface": kind}
-                    for kind in ("public", "internal", "admin")
-                ]
-            self._send(201 if path.endswith("tokens") and "auth" in path else 200, _text(body))
+            self.send(201 if path == "/v3/auth/tokens" else 200, self.token())
 
-        def _send(self, status: int, body: bytes) -> None:
-            # One packet: Nagle's algorithm would add 40 ms to two.
-            head = (
-                f"HTTP/1.1 {status} X\r\nContent-Type: application/json\r\n"
-                f"X-Subject-Token: a-token\r\nContent-Length: {len(body)}\r\n\r\n"
-            )
-            self.wfile.write(head.encode() + body)
-
-        def log_message(self, *args: Any) -> None:
-            pass
-
-    class Server(ThreadingHTTPServer):
-        daemon_threads = True
-        request_queue_size = 1024
-
-    httpd = Server(("127.0.0.1", 0), Handler)
+    httpd = Server(Cloud)
     ready.send(httpd.server_address[1])
     httpd.serve_forever()
-
-
-def _text(body: Any) -> bytes:
-    return json.dumps(body).encode()
 
 
 @contextlib.contextmanager

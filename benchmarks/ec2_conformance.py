@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import tempfile
 import textwrap
 import time
@@ -27,6 +26,7 @@ from typing import Any
 
 from benchmarks import ec2_peer, ec2_tempest
 from benchmarks.ec2_between import between
+from benchmarks.ec2_tempest_network import cell, counts, not_passing
 
 from tests.support.cloud import CloudEnv
 from tests.support.ec2_project import fresh_project
@@ -57,11 +57,6 @@ def asked(cloud: CloudEnv, url: str) -> dict[str, str]:
                 answers[number] = f"{type(error).__name__}: {error}".splitlines()[0][:120]
             print(f"{number:>10}  {time.monotonic() - started:5.1f} s  {answers[number]}")
         return answers
-
-
-def cell(text: str) -> str:
-    """A text inside a table."""
-    return text.replace("|", "\\|")
 
 
 def page(kept: Mapping[str, Any]) -> str:
@@ -114,36 +109,14 @@ def suites(results: Mapping[str, Any]) -> str:
         return ""
     lines = ["", "## ec2api-tempest-plugin 1.7.0, unchanged", ""]
     lines += ["| run | pass | fail | skip |", "|---|---|---|---|"]
-    for title, found in results.items():
-        states = [status for status, _ in found.values()]
-        numbers = (str(states.count(word)) for word in ("pass", "fail", "skip"))
-        lines.append(f"| {title} | {' | '.join(numbers)} |")
+    lines += [f"| {title} | {counts(found)} |" for title, found in results.items()]
     lines += [
         "",
         "`run_incompatible_tests` are those that AWS passes and ec2-api does not. Network groups",
         "are in [ec2-conformance-network.md](ec2-conformance-network.md).",
         *textwrap.wrap(ELSEWHERE["note"], 100),
-        "",
-        "What does not pass:",
-        "",
-        f"| test | {' | '.join(results)} | reason |",
-        "|---" * (len(results) + 2) + "|",
     ]
-    for name in sorted({name for found in results.values() for name in found}):
-        states = [found.get(name, ("-", "")) for found in results.values()]
-        bad = [words for status, words in states if status in ("fail", "skip")]
-        if bad:
-            told = " | ".join(status for status, _ in states)
-            lines.append(f"| `{name}` | {told} | {cell(reason(name, bad[-1]))} |")
-    return "\n".join(lines) + "\n"
-
-
-def reason(test: str, words: str) -> str:
-    """Why a test does not pass; the suite's own words where nobody gave a reason."""
-    for pattern, text in ELSEWHERE["reasons"].items():
-        if re.search(pattern, test):
-            return str(text)
-    return f"no reason is known: {words}"
+    return "\n".join([*lines, *not_passing(results, ELSEWHERE["reasons"])]) + "\n"
 
 
 def main() -> None:

@@ -23,22 +23,23 @@ import http.client
 import json
 import multiprocessing
 import os
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from benchmarks.ec2_cloud import Answers, versions
-from benchmarks.ec2_describe import PROJECT, server, token_body
+from benchmarks.ec2_cloud import Answers
+from benchmarks.ec2_describe import PROJECT, server
+from benchmarks.ec2_played import Played, Server
+
+from tests.support.ec2 import free_port
+from tests.support.served import listens, served
 
 SECRET = "benchmark"
 SUBNET = str(uuid.uuid5(uuid.NAMESPACE_URL, "subnet"))
@@ -106,69 +107,19 @@ def serve(guests: int, latency: float, ready: Any) -> None:
         answers[f"{base}/os-volume_attachments"] = {"volumeAttachments": [attachment]}
         ports[row["id"]] = port_of(number, row["id"])
     texts |= {path: json.dumps(answer).encode() for path, answer in answers.items()}
-    asked: list[str] = []
-    lock = threading.Lock()
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        @property
-        def base(self) -> str:
-            return f"http://127.0.0.1:{self.server.server_address[1]}"  # type: ignore[index]
-
-        def do_GET(self) -> None:
-            url = urlsplit(self.path)
-            path = url.path.rstrip("/")
-            if path == "/control":
-                with lock:
-                    told = json.dumps(asked).encode()
-                    asked.clear()
-                self._send(200, told)
-                return
-            found = versions(self.base, path)
-            if found is not None:
-                self._send(200, json.dumps(found).encode())
-                return
-            with lock:
-                asked.append(path)
-            time.sleep(latency)
-            body = texts.get(path)
-            wanted = parse_qs(url.query).get("device_id")
+    class Cloud(Played):
+        def found(self, path: str, query: str) -> tuple[bytes | None, float]:
+            wanted = parse_qs(query).get("device_id")
             if path == "/neutron/v2.0/ports" and wanted:
-                body = json.dumps({"ports": [ports[each] for each in wanted]}).encode()
-            self._send(200 if body else 404, body or b'{"itemNotFound": {"message": "no"}}')
+                return json.dumps({"ports": [ports[each] for each in wanted]}).encode(), latency
+            return texts.get(path), latency
 
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            body = token_body(self.base)
-            rows = body["token"]["catalog"]
-            place = {**rows[0]["endpoints"][0], "url": self.base}
-            rows.append({"type": "identity", "endpoints": [place]})
-            for entry in rows:
-                [public] = entry["endpoints"]
-                entry["id"] = entry["name"] = entry["type"]
-                entry["endpoints"] = [
-                    {**public, "id": kind, "interface": kind}
-                    for kind in ("public", "internal", "admin")
-                ]
-            self._send(201, json.dumps(body).encode())
+            self.send(201, self.token())
 
-        def _send(self, status: int, body: bytes) -> None:
-            # One packet: Nagle's algorithm would add 40 ms to two.
-            head = (
-                f"HTTP/1.1 {status} X\r\nContent-Type: application/json\r\n"
-                f"X-Subject-Token: service-token\r\nContent-Length: {len(body)}\r\n\r\n"
-            )
-            self.wfile.write(head.encode() + body)
-
-        def log_message(self, *args: Any) -> None:
-            pass
-
-    class Server(ThreadingHTTPServer):
-        daemon_threads = True
-        request_queue_size = 1024
-
-    httpd = Server(("127.0.0.1", 0), Handler)
+    httpd = Server(Cloud)
     ready.send((httpd.server_address[1], [row["id"] for row in servers]))
     httpd.serve_forever()
 
@@ -201,9 +152,7 @@ def service(
         serve: the daemon's command.
         paste: upstream's paste file.
     """
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
+    port = free_port()
     conf = directory / "ec2api.conf"
     made = CONF.format(
         port=port,
@@ -216,31 +165,22 @@ def service(
     conf.write_text(made)
     env = {name: text for name, text in os.environ.items() if not name.lower().endswith("_proxy")}
     log = directory / "log"
-    with log.open("wb") as output:
-        at: dict[str, Any] = {"stdout": output, "stderr": subprocess.STDOUT, "env": env}
-        named = ["--config-file", str(conf)]
-        subprocess.run([*migrate[:1], *named, *migrate[1:]], check=True, timeout=120, **at)
-        process = subprocess.Popen([*serve, *named], **at)
+    named = ["--config-file", str(conf)]
     try:
-        deadline = time.monotonic() + 60
-        while True:
-            with contextlib.suppress(OSError):
-                socket.create_connection(("127.0.0.1", port), 1).close()
-                break
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise SystemExit(log.read_text()[-4000:])
-            time.sleep(0.1)
-        yield port
+        with log.open("wb") as output:
+            subprocess.run(
+                [*migrate[:1], *named, *migrate[1:]],
+                check=True,
+                timeout=120,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=env,
+            )
+        with served([*serve, *named], log, lambda: listens(port), patience=60, env=env):
+            yield port
     except BaseException:
         print(log.read_text()[-4000:], file=sys.stderr)
         raise
-    finally:
-        process.terminate()
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
 
 
 def headers_of(server_id: str) -> dict[str, str]:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Any
 
 from tests.support.cloud import CloudEnv
 from tests.support.ec2 import free_port, running, write_conf
+from tests.support.served import listens, served
 from trimaran.db import migrate
 
 
@@ -78,34 +77,21 @@ def upstream(
     place = peer.venv.absolute() / "bin"
     env = {name: text for name, text in os.environ.items() if not name.lower().endswith("_proxy")}
     log = home / "log"
-    with log.open("wb") as output:
-        at: dict[str, Any] = {"stdout": output, "stderr": subprocess.STDOUT, "env": env}
-        named = ["--config-file", str(conf)]
-        subprocess.run(
-            [str(place / "ec2-api-manage"), *named, "db_sync"], check=True, timeout=120, **at
-        )
-        process = subprocess.Popen([str(place / "ec2-api"), *named], **at)
+    named = ["--config-file", str(conf)]
     try:
-        _wait(port, process, log)
-        yield f"http://127.0.0.1:{port}"
+        with log.open("wb") as output:
+            subprocess.run(
+                [str(place / "ec2-api-manage"), *named, "db_sync"],
+                check=True,
+                timeout=120,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=env,
+            )
+        with served(
+            [str(place / "ec2-api"), *named], log, lambda: listens(port), patience=60, env=env
+        ):
+            yield f"http://127.0.0.1:{port}"
     except BaseException:
         print(f"--- ec2-api\n{log.read_text(errors='replace')[-3000:]}", file=sys.stderr)
         raise
-    finally:
-        process.terminate()
-        try:
-            process.wait(20)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-
-def _wait(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + 60
-    while True:
-        with contextlib.suppress(OSError):
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            return
-        if process.poll() is not None or time.monotonic() > deadline:
-            raise SystemExit(f"ec2-api did not start:\n{log.read_text()[-4000:]}")
-        time.sleep(0.1)

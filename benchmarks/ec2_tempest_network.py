@@ -25,7 +25,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -268,13 +268,29 @@ def suites(results: Mapping[str, Any]) -> str:
     lines = ["", "## ec2api-tempest-plugin 1.7.0, unchanged: the network groups", ""]
     lines += ["| run | pass | fail | skip | seconds |", "|---|---|---|---|---|"]
     for title, (found, seconds) in results.items():
-        states = [status for status, _ in found.values()]
-        numbers = (str(states.count(word)) for word in ("pass", "fail", "skip"))
-        lines.append(f"| {title} | {' | '.join(numbers)} | {seconds:.0f} |")
+        lines.append(f"| {title} | {counts(found)} | {seconds:.0f} |")
     runs = {title: found for title, (found, _) in results.items()}
     if "run_incompatible_tests" in results:
         lines += ["", "`run_incompatible_tests` asks for what AWS does and ec2-api does not."]
-    lines += [
+    return "\n".join([*lines, *not_passing(runs, REASONS)]) + "\n"
+
+
+def counts(found: Mapping[str, Sequence[str]]) -> str:
+    """How many tests of a run passed, failed and were skipped, as cells of a table."""
+    states = [status for status, _ in found.values()]
+    return " | ".join(str(states.count(word)) for word in ("pass", "fail", "skip"))
+
+
+def not_passing(
+    runs: Mapping[str, Mapping[str, Sequence[str]]], reasons: Mapping[str, str]
+) -> list[str]:
+    """What does not pass in some run, with its reason, as lines of Markdown.
+
+    Args:
+        runs: status and words of each test, by run.
+        reasons: why, by a regular expression on the test's name.
+    """
+    lines = [
         "",
         "What does not pass:",
         "",
@@ -286,15 +302,15 @@ def suites(results: Mapping[str, Any]) -> str:
         bad = [words for status, words in states if status in ("fail", "skip")]
         if bad:
             told = " | ".join(status for status, _ in states)
-            lines.append(f"| `{name}` | {told} | {cell(reason(name, bad[-1]))} |")
-    return "\n".join(lines) + "\n"
+            lines.append(f"| `{name}` | {told} | {cell(reason(name, bad[-1], reasons))} |")
+    return lines
 
 
-def reason(test: str, words: str) -> str:
+def reason(test: str, words: str, reasons: Mapping[str, str]) -> str:
     """Why a test does not pass; the suite's own words where nobody gave a reason."""
-    for pattern, text in REASONS.items():
+    for pattern, text in reasons.items():
         if re.search(pattern, test):
-            return str(text)
+            return text
     return f"no reason is known: {words}"
 
 

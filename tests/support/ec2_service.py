@@ -38,11 +38,11 @@ def service(cloud: CloudEnv, home: Path, kind: str = "sqlite", **options: Any) -
             yield daemon
 
 
-def cli(api: Daemon, keys: tuple[str, str]) -> Aws:
-    """A function that runs ``aws`` and returns its JSON, or its stderr where it must fail."""
+def aws_cli(keys: tuple[str, str]) -> tuple[str, dict[str, str]]:
+    """The AWS CLI's program, and an environment with these keys and nothing of the machine's."""
     program = shutil.which("aws", path=str(Path(sys.executable).parent)) or shutil.which("aws")
     assert program, "the AWS CLI is not installed"
-    environment = {
+    return program, {
         **os.environ,
         "AWS_ACCESS_KEY_ID": keys[0],
         "AWS_SECRET_ACCESS_KEY": keys[1],
@@ -53,6 +53,11 @@ def cli(api: Daemon, keys: tuple[str, str]) -> Aws:
         "AWS_MAX_ATTEMPTS": "1",
         "AWS_PAGER": "",
     }
+
+
+def cli(api: Daemon, keys: tuple[str, str]) -> Aws:
+    """A function that runs ``aws`` and returns its JSON, or its stderr where it must fail."""
+    program, environment = aws_cli(keys)
 
     def run(*arguments: str, fails: bool = False) -> Any:
         done = subprocess.run(

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import requests
-
 from tests.support.ec2 import free_port
+from tests.support.served import answers, served
 from trimaran.sandbox.places import LIB
 from trimaran.sandbox.services import service_environment
 from trimaran.sandbox.settings import HOST, Settings
@@ -30,7 +27,6 @@ def nova_metadata(state: Path, directory: Path) -> Iterator[int]:
         directory: for its log.
     """
     settings, environment, port = Settings.load(state), Environment(), free_port()
-    log = directory / "nova-metadata.log"
     command = [
         str(environment.python),
         str(LIB / "run_api.py"),
@@ -41,28 +37,12 @@ def nova_metadata(state: Path, directory: Path) -> Iterator[int]:
         "--config-file",
         str(settings.config_file("nova")),
     ]
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            command,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            cwd=settings.state,
-            env=service_environment(settings, environment, "nova-metadata"),
-        )
-    try:
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            with contextlib.suppress(requests.ConnectionError):
-                if requests.get(f"http://{HOST}:{port}/", timeout=30).status_code == 200:
-                    break
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise AssertionError(log.read_text(errors="replace")[-4000:])
-            time.sleep(0.2)
+    with served(
+        command,
+        directory / "nova-metadata.log",
+        lambda: answers(f"http://{HOST}:{port}/", 200),
+        patience=PATIENCE,
+        cwd=settings.state,
+        env=service_environment(settings, environment, "nova-metadata"),
+    ):
         yield port
-    finally:
-        process.terminate()
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()

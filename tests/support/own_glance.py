@@ -7,14 +7,11 @@ method ``web-download``.  What it does in this process is the real thing.
 from __future__ import annotations
 
 import contextlib
-import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import requests
-
 from tests.support.ec2 import free_port
+from tests.support.served import answers, served
 from trimaran.sandbox.places import LIB
 from trimaran.sandbox.services import service_environment
 from trimaran.sandbox.settings import HOST, Settings
@@ -41,31 +38,15 @@ def own_glance(state: Path, directory: Path) -> Iterator[str]:
     home.mkdir()
     (home / "glance-api.conf").symlink_to(settings.config_file("glance"))
     (home / "glance-image-import.conf").write_text(_IMPORT.format(host=HOST))
-    log, url = home / "log", f"http://{HOST}:{port}"
+    url = f"http://{HOST}:{port}"
     command = [str(environment.python), str(LIB / "run_api.py"), "glance", HOST, str(port), "3"]
     variables = service_environment(settings, environment, "glance")
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            command,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            cwd=settings.state,
-            env={**variables, "OS_GLANCE_CONFIG_DIR": str(home)},
-        )
-    try:
-        deadline = time.monotonic() + PATIENCE
-        while True:
-            with contextlib.suppress(requests.ConnectionError):
-                if requests.get(f"{url}/versions", timeout=30).status_code in (200, 300):
-                    break
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise AssertionError(log.read_text(errors="replace")[-4000:])
-            time.sleep(0.2)
+    with served(
+        command,
+        home / "log",
+        lambda: answers(f"{url}/versions", 200, 300),
+        patience=PATIENCE,
+        cwd=settings.state,
+        env={**variables, "OS_GLANCE_CONFIG_DIR": str(home)},
+    ):
         yield url
-    finally:
-        process.terminate()
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()

@@ -19,6 +19,7 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
 from trimaran.config.console import Default
+from trimaran.console.texts import is_whole
 from trimaran.errors import Unauthenticated
 
 ALGORITHM = "HS256"
@@ -117,7 +118,9 @@ class Sessions:
             raise Unauthenticated("Not enough segments") from None
         for name, kind in CLAIMS.items():
             found = claims.get(name)
-            if not isinstance(found, kind) or isinstance(found, bool) or not _is_text(found):
+            if not isinstance(found, kind) or isinstance(found, bool):
+                raise Unauthenticated(f"'{name}'")
+            if isinstance(found, str) and not is_whole(found):
                 raise Unauthenticated(f"'{name}'")
         return Session(**{name: claims[name] for name in CLAIMS})
 
@@ -146,11 +149,6 @@ class Sessions:
 
     def _full(self) -> int:
         return int(time.time()) + self._length
-
-
-def _is_text(value: object) -> bool:
-    """Whether a text can be written; JSON has escapes for halves of characters."""
-    return not isinstance(value, str) or value == value.encode("utf-8", "replace").decode("utf-8")
 
 
 def over_https(connection: HTTPConnection) -> bool:

@@ -18,28 +18,20 @@ from typing import Any
 import pytest
 import requests_mock
 import schemathesis
-from hypothesis import HealthCheck, Phase, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
 from tests.support import console_listings as rows
 from tests.support.console import SECRET, Cloud, cookie
 from tests.support.console import settings as options
+from tests.support.fuzz import FEW
 from tests.support.keystone import error
 from trimaran.console import app as console
 from trimaran.db import migrate
 
 API = "/api/v1"
 PROMETHEUS = "http://prometheus.test"
-# The database keeps what an example has made, so a failure is shown as it was found.
-FEW = settings(
-    max_examples=80,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
 ROLES = {"member": "member", "admin": "admin", "reader": "system_reader"}
 
 

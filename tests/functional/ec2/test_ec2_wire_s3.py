@@ -5,9 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
-import shutil
 import subprocess
-import sys
 import time
 import zlib
 from collections.abc import Callable, Iterator
@@ -24,6 +22,7 @@ from botocore.exceptions import ClientError
 
 from tests.support.cloud import ALT, CloudEnv
 from tests.support.ec2 import Daemon, free_port, keys_of, running, write_conf
+from tests.support.ec2_service import aws_cli
 
 Keys = tuple[str, str]
 
@@ -278,18 +277,7 @@ def test_what_was_not_signed_does_not_count(daemon: Daemon, s3: Any, bucket: str
 @pytest.fixture
 def aws(daemon: Daemon, keys: Keys, tmp_path: Path) -> Callable[..., str]:
     """Runs ``aws s3``, which has to succeed."""
-    program = shutil.which("aws", path=str(Path(sys.executable).parent)) or shutil.which("aws")
-    assert program, "the AWS CLI is not installed"
-    environment = {
-        **os.environ,
-        "AWS_ACCESS_KEY_ID": keys[0],
-        "AWS_SECRET_ACCESS_KEY": keys[1],
-        "AWS_DEFAULT_REGION": "RegionOne",
-        "AWS_CONFIG_FILE": os.devnull,
-        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-        "AWS_EC2_METADATA_DISABLED": "true",
-        "AWS_MAX_ATTEMPTS": "1",
-    }
+    program, environment = aws_cli(keys)
 
     def run(*arguments: str) -> str:
         done = subprocess.run(

@@ -13,22 +13,13 @@ from typing import Any
 
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, Phase, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tests.support.fuzz import FEW
 from tests.support.magnum_api import LATEST, World, world
 from trimaran.db.queries import magnum as queries
 
-# The database keeps what an example has made, so a failure is shown as it was
-# found instead of being made smaller.
-FEW = settings(
-    max_examples=80,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
 TEMPLATE, CLUSTER, GROUP = (
     "/v1/clustertemplates/unused",
     "/v1/clusters/fuzzed",

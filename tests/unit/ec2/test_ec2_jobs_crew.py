@@ -30,6 +30,10 @@ def test_a_kind_has_a_handler_and_is_measured(me: Caller, kind: str) -> None:
     assert REGISTRY.get_sample_value("trimaran_work_jobs", labels) == 1
 
 
+def test_a_job_whose_failure_is_settled_is_settled_when_it_is_cancelled(me: Caller) -> None:
+    assert set(crew_of(me)._failures) == journal.SETTLED
+
+
 class Schedule:
     """Keeps what is to be run again and again."""
 

@@ -7,6 +7,8 @@ from typing import Annotated
 from fastapi import Header
 from pydantic import AfterValidator, BaseModel
 
+from trimaran.console.texts import is_whole
+
 # Begins right, ends anyhow (spec/skyline.md 1.1); the single sign-on form sends none.
 REQUEST_ID = r"^$|^req-\w{8}(-\w{4}){3}-\w{12}"
 
@@ -14,15 +16,12 @@ RequestId = Annotated[str, Header(alias="X-Openstack-Request-Id", pattern=REQUES
 
 
 def _whole(value: str) -> str:
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError:
-        raise ValueError("half of a character") from None
+    if not is_whole(value):
+        raise ValueError("half of a character")
     return value
 
 
-# What an answer repeats must be text that can be written; JSON has escapes for halves of
-# characters too.
+# What an answer repeats must be text that can be written.
 Text = Annotated[str, AfterValidator(_whole)]
 
 

@@ -18,10 +18,10 @@ from sqlalchemy.orm import Session
 
 from trimaran import work
 from trimaran.db.queries import ec2 as queries
-from trimaran.db.queries.ec2 import Item
 from trimaran.ec2 import journal
 from trimaran.ec2.context import Context
 from trimaran.ec2.jobs.trouble import as_person, passing, will_pass
+from trimaran.ec2.jobs.upload import items_of, with_failure, without_failure
 from trimaran.ec2.kinds.images import image_snapshot
 from trimaran.ec2.kinds.images.image_snapshot import Wish
 from trimaran.ec2.kinds.instances import instance_states as states
@@ -55,10 +55,10 @@ def failed(ctx: Context, job: work.JobRun, reason: str) -> None:
     """The image will not be made: show it, and let the instance run again."""
 
     def write(session: Session) -> None:
-        for item in _items(session, ctx, job):
+        for item in items_of(session, ctx, job):
             # With an image behind it, it is one, whatever became of the job.
             if item.os_id is None:
-                data = {**item.data, "state": "failed"}
+                data = with_failure(item)
                 queries.update_item(session, ctx.project_id, item.id, data=data)
         _start_again(session, job)
 
@@ -74,7 +74,7 @@ class _Making:
 
     def go_on(self) -> None:
         """The steps from the one that is noted."""
-        if not self.ctx.db.read(lambda session: _items(session, self.ctx, self.job)):
+        if not self.ctx.db.read(lambda session: items_of(session, self.ctx, self.job)):
             raise work.Fail("the image was deregistered")
         if not self.job.step:
             self._server()
@@ -152,9 +152,8 @@ class _Making:
             raise
 
         def write(session: Session) -> None:
-            for item in _items(session, self.ctx, self.job):
-                # An earlier run may have failed, and an operator had it run again.
-                data = {name: each for name, each in item.data.items() if name != "state"}
+            for item in items_of(session, self.ctx, self.job):
+                data = without_failure(item)
                 queries.update_item(session, self.ctx.project_id, item.id, data=data, os_id=os_id)
             _start_again(session, self.job)
 
@@ -162,12 +161,8 @@ class _Making:
 
     def _image_of_item(self) -> str | None:
         """A describe may have linked one meanwhile, which then is the one."""
-        items = self.ctx.db.read(lambda session: _items(session, self.ctx, self.job))
+        items = self.ctx.db.read(lambda session: items_of(session, self.ctx, self.job))
         return items[0].os_id if items else None
-
-
-def _items(session: Session, ctx: Context, job: work.JobRun) -> list[Item]:
-    return queries.items_by_ids(session, ctx.project_id, [job.payload["item"]])
 
 
 def _start_again(session: Session, job: work.JobRun) -> None:

@@ -7,6 +7,7 @@ byte; so a look at the image tells whether an earlier run was done.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from sqlalchemy.orm import Session
 
@@ -16,6 +17,8 @@ from trimaran.db.queries.ec2 import Item
 from trimaran.ec2.context import Context
 from trimaran.errors import Conflict
 
+#: What an image's item says of its state where Glance does not.
+FAILED = "state"
 PAUSE = 2.0
 #: Uploads that are begun at most.
 MOST = 10
@@ -73,15 +76,11 @@ def alive(job: work.JobRun, pieces: Iterator[bytes]) -> Iterator[bytes]:
 def mark_made(ctx: Context, job: work.JobRun) -> None:
     """Forget an earlier failure: an operator had the job run again, and the data came."""
 
-    def items(session: Session) -> list[Item]:
-        return queries.items_by_ids(session, ctx.project_id, [job.payload["item"]])
-
     def write(session: Session) -> None:
-        for item in items(session):
-            data = {name: each for name, each in item.data.items() if name != "state"}
-            queries.update_item(session, ctx.project_id, item.id, data=data)
+        for item in items_of(session, ctx, job):
+            queries.update_item(session, ctx.project_id, item.id, data=without_failure(item))
 
-    if any("state" in item.data for item in ctx.db.read(items)):
+    if any(FAILED in item.data for item in ctx.db.read(lambda s: items_of(s, ctx, job))):
         job.commit(write)
 
 
@@ -89,8 +88,22 @@ def mark_failed(ctx: Context, job: work.JobRun) -> None:
     """Note in the image's item that its data will not come."""
 
     def write(session: Session) -> None:
-        for item in queries.items_by_ids(session, ctx.project_id, [job.payload["item"]]):
-            data = {**item.data, "state": "failed"}
-            queries.update_item(session, ctx.project_id, item.id, data=data)
+        for item in items_of(session, ctx, job):
+            queries.update_item(session, ctx.project_id, item.id, data=with_failure(item))
 
     job.commit(write)
+
+
+def items_of(session: Session, ctx: Context, job: work.JobRun) -> list[Item]:
+    """The item of the job's image; none when that was deregistered."""
+    return queries.items_by_ids(session, ctx.project_id, [job.payload["item"]])
+
+
+def with_failure(item: Item) -> dict[str, Any]:
+    """The item's data, shown as failed."""
+    return {**item.data, FAILED: "failed"}
+
+
+def without_failure(item: Item) -> dict[str, Any]:
+    """The item's data, shown as Glance has it: a job that has failed may be run again."""
+    return {name: each for name, each in item.data.items() if name != FAILED}

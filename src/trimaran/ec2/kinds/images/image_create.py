@@ -19,6 +19,7 @@ from trimaran.ec2 import ids, journal
 from trimaran.ec2.context import Context
 from trimaran.ec2.kinds.images import image_snapshot
 from trimaran.ec2.kinds.images.image_devices import bare
+from trimaran.ec2.kinds.images.image_kind import LONGEST_TEXT
 from trimaran.ec2.kinds.images.image_reserve import make_image, reserve_item
 from trimaran.ec2.kinds.images.image_snapshot import Wish
 from trimaran.ec2.kinds.instances import instance_states as states
@@ -37,15 +38,13 @@ from trimaran.errors import BadRequest, Conflict, NotFound, TrimaranError
 
 Request = Mapping[str, Any]
 
-_LONGEST = 255
-
 
 def create_image(ctx: Context, request: Request) -> dict[str, Any]:
     """Make an image of an instance whose root device is a volume."""
     name = request.get("Name") or ""
     description = request.get("Description") or ""
-    check_length("Name", name, _LONGEST)
-    check_length("Description", description, _LONGEST)
+    check_length("Name", name, LONGEST_TEXT)
+    check_length("Description", description, LONGEST_TEXT)
     if request.get("SnapshotLocation") not in (None, "", "regional"):
         raise unsupported("Snapshots are kept in the region only.")
     if request.get("BootModeOverride"):

@@ -26,6 +26,8 @@ from trimaran.errors import NotFound
 FEW = 6
 IDS_IN_ONE_QUESTION = 50
 
+#: Characters of an image's name and of its description.
+LONGEST_TEXT = 255
 #: Stage of an item whose image is being made by a request (see `image_reserve`).
 STAGE = "stage"
 MAKING = "making"

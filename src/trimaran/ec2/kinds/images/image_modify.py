@@ -9,6 +9,7 @@ from trimaran.cloud import CloudError, gather
 from trimaran.db.queries import ec2 as queries
 from trimaran.ec2.context import Context
 from trimaran.ec2.kinds.images.image_devices import devices
+from trimaran.ec2.kinds.images.image_kind import LONGEST_TEXT
 from trimaran.ec2.kinds.images.image_own import being_made, finished_image, own_image
 from trimaran.ec2.kinds.images.image_permission import Permissions, change_permissions, distinct
 from trimaran.ec2.protocol.errors import (
@@ -26,7 +27,6 @@ Request = Mapping[str, Any]
 
 _CONSTANT = frozenset({"kernel", "ramdisk", "productCodes", "blockDeviceMapping"})
 _BY_PERMISSION = ("LaunchPermission", "UserGroups", "UserIds", "OperationType")
-_LONGEST_DESCRIPTION = 255
 
 
 def modify_image_attribute(ctx: Context, request: Request) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def _description(request: Request) -> str:
     text = request.get("Value") if text is None else text
     if not text:
         raise missing("Description.Value")
-    check_length("Description", text, _LONGEST_DESCRIPTION)
+    check_length("Description", text, LONGEST_TEXT)
     return str(text)
 
 

@@ -16,7 +16,7 @@ from trimaran.ec2 import ids
 from trimaran.ec2.context import Context
 from trimaran.ec2.kinds.images.image_bundle import location_of, register_bundle, register_file
 from trimaran.ec2.kinds.images.image_devices import bare
-from trimaran.ec2.kinds.images.image_kind import MARK, Images
+from trimaran.ec2.kinds.images.image_kind import LONGEST_TEXT, MARK, Images
 from trimaran.ec2.kinds.images.image_reserve import discard, make_image
 from trimaran.ec2.kinds.instances.launch_devices import (
     as_property,
@@ -59,8 +59,8 @@ def register_image(ctx: Context, request: Request) -> dict[str, Any]:
             raise unsupported(f"The parameter {parameter} is not supported.")
     tags = tag_specifications(request.get("TagSpecifications"), ("image",)).get("image")
     description = request.get("Description") or ""
-    check_length("Name", name or "", 255)
-    check_length("Description", description, 255)
+    check_length("Name", name or "", LONGEST_TEXT)
+    check_length("Description", description, LONGEST_TEXT)
     body = {"name": name or location, "visibility": "private", **_properties(ctx, request)}
     if not location:
         return {"ImageId": _register_snapshots(ctx, request, body, description, tags)}
