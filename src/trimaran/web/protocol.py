@@ -22,6 +22,9 @@ from trimaran.errors import BadRequest, TrimaranError
 from trimaran.web.limits import HeadersTooLarge
 
 HEAD_ROOM = 2 * 1024 * 1024
+# Seconds for which a process that stops waits for the first request of a connection
+# that it has taken: the client may have sent it already.
+FIRST_REQUEST = 2.0
 
 
 class Protocol(HttpToolsProtocol):
@@ -35,6 +38,7 @@ class Protocol(HttpToolsProtocol):
         # Bytes of a head that has not ended, and whether we are in one.
         self._head = 0
         self._in_head = True
+        self._leaving = False
 
     def data_received(self, data: bytes) -> None:
         """Takes what the client sent."""
@@ -49,12 +53,26 @@ class Protocol(HttpToolsProtocol):
         """The head has ended."""
         self._in_head = False
         super().on_headers_complete()
+        if self._leaving and self.cycle is not None:
+            self.cycle.keep_alive = False
 
     def on_message_complete(self) -> None:
         """The request has ended; what comes next is another one's head."""
         self._in_head = True
         self._head = 0
         super().on_message_complete()
+
+    def shutdown(self) -> None:
+        """The process stops: what a client has asked is answered, then the connection closes.
+
+        uvicorn closes a connection without a request at once.  One that was taken a
+        moment ago was meant for a request, and nobody else will answer it.
+        """
+        if self.cycle is None and not self._leaving:
+            self._leaving = True
+            self.loop.call_later(FIRST_REQUEST, super().shutdown)
+        else:
+            super().shutdown()
 
     def send_400_response(self, msg: str) -> None:
         """Answers a request that cannot be parsed, in the service's format, and closes."""

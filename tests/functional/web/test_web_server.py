@@ -156,6 +156,20 @@ def test_sigterm_lets_running_requests_end_and_closes_the_parts(start: Start, mo
     assert service.events().count("stop") == service.events().count("start") == 2
 
 
+@pytest.mark.parametrize("mode", ["gunicorn", "many"])
+def test_a_connection_that_was_taken_before_the_stop_is_answered(start: Start, mode: str) -> None:
+    service = start(mode, workers=1)
+    with socket.create_connection(("127.0.0.1", service.port), timeout=20) as connection:
+        # Answered, so that the next one was taken by the worker and not only by the kernel.
+        assert answers(service.url)
+        service.process.send_signal(signal.SIGTERM)
+        eventually(lambda: not answers(service.url), "no new connections are taken")
+        connection.sendall(b"GET /config HTTP/1.1\r\nHost: x\r\n\r\n")
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert answer.startswith(b"HTTP/1.1 200")
+    assert service.process.wait(PATIENCE) == 0
+
+
 def test_what_all_services_share_is_closed_last_and_in_order(start: Start) -> None:
     service = start("many")
     assert requests.get(f"http://127.0.0.1:{service.port + 1}/config", timeout=5).ok
