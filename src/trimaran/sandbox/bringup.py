@@ -170,7 +170,7 @@ def _start(
         for future in waiting.values():
             future.result()
         if fresh:
-            compute.wait_for_daemons(admin, lambda: set(processes.groups()))
+            compute.wait_for_daemons(admin, lambda: processes.must_run(DAEMONS))
             say("daemons have reported")
         ids["flavors"] = compute.flavors(admin)
         image.volume_type(admin)

@@ -141,12 +141,22 @@ class Processes:
         """
         end = time.monotonic() + seconds
         while not ready():
-            log = self.logs / f"{name}.log"
-            if not self.running(name):
-                raise SandboxError(f"{name} ended before it was ready; see {log}.")
+            self.must_run([name])
             if time.monotonic() > end:
+                log = self.logs / f"{name}.log"
                 raise SandboxError(f"{name} is not ready after {seconds:.0f} seconds; see {log}.")
             time.sleep(POLL * 2)
+
+    def must_run(self, names: Iterable[str]) -> None:
+        """Refuse to wait for what has ended.
+
+        Raises:
+            SandboxError: names one that does not run, what it said last, and its log.
+        """
+        for name in sorted(set(names) - self.groups().keys()):
+            log = self.logs / f"{name}.log"
+            words = _read(log).strip().rpartition("\n")[2][-200:] or "without a word"
+            raise SandboxError(f"{name} ended before it was ready ({words}); see {log}.")
 
     # -- one-off commands ------------------------------------------------
     def run(

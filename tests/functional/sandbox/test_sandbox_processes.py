@@ -136,9 +136,10 @@ def test_only_what_writes_to_our_logs_is_stopped(processes: Processes) -> None:
 
 
 def test_one_that_dies_while_it_is_waited_for_is_named(processes: Processes) -> None:
-    start(processes, "frail", "raise SystemExit(3)")
+    start(processes, "frail", "raise SystemExit('no licence')")
 
-    with pytest.raises(SandboxError, match=r"frail ended before it was ready; see .*frail\.log"):
+    words = r"frail ended before it was ready \(no licence\); see .*frail\.log"
+    with pytest.raises(SandboxError, match=words):
         processes.wait("frail", lambda: False, 20)
 
 

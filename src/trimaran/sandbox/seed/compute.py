@@ -44,7 +44,7 @@ def flavors(api: Api) -> dict[str, str]:
 
 
 def wait_for_daemons(
-    api: Api, alive: Callable[[], set[str]], seconds: float = 240.0, pause: float = 0.2
+    api: Api, check: Callable[[], None], seconds: float = 240.0, pause: float = 0.2
 ) -> None:
     """Wait until every daemon takes calls, has reported, and there is room for servers and volumes.
 
@@ -52,7 +52,7 @@ def wait_for_daemons(
     call, and waits a minute for the answer.
 
     Args:
-        alive: the daemons whose processes run; one that died ends the wait.
+        check: raises when a daemon's process has ended, for which no wait helps.
 
     Raises:
         SandboxError: a daemon died, or is not ready in time.
@@ -65,8 +65,7 @@ def wait_for_daemons(
         or _without_room(api)
         or _without_pool(api)
     ):
-        if dead := set(DAEMONS) - alive():
-            raise SandboxError(f"{', '.join(sorted(dead))} ended; see the log directory.")
+        check()
         if time.monotonic() > end:
             listed = ", ".join(sorted(missing))
             raise SandboxError(f"Not ready after {seconds:.0f} seconds: {listed}.")
