@@ -26,10 +26,11 @@ from typing import Any
 
 from tests.support import ec2_victims
 from tests.support.cloud import CloudEnv
-from tests.support.ec2 import free_port, keys_of, running, write_conf
+from tests.support.ec2 import keys_of, running, write_conf
 from tests.support.ec2_bundle import write_large, write_pem
 from tests.support.ec2_direct import requester
 from tests.support.ec2_jobs import jobs_of
+from tests.support.ports import free_port
 from tests.support.processes import Fleet, Link
 from trimaran import work
 from trimaran.db import Database, migrate

@@ -18,9 +18,10 @@ from typing import Any
 
 from tests.support.cloud import DEMO, CloudEnv
 from tests.support.cloud_init import crawl
-from tests.support.ec2 import free_port, keys_of, running, write_conf
+from tests.support.ec2 import keys_of, running, write_conf
 from tests.support.ec2_server import server_with_key
 from tests.support.metadata_agent import agent, agents_headers
+from tests.support.ports import free_port
 from trimaran.db import migrate
 
 SECRET = "s3cret"

@@ -38,7 +38,7 @@ from benchmarks.ec2_cloud import Answers
 from benchmarks.ec2_describe import PROJECT, server
 from benchmarks.ec2_played import Played, Server
 
-from tests.support.ec2 import free_port
+from tests.support.ports import free_port
 from tests.support.served import listens, served
 
 SECRET = "benchmark"

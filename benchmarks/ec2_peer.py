@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.cloud import CloudEnv
-from tests.support.ec2 import free_port, running, write_conf
+from tests.support.ec2 import running, write_conf
+from tests.support.ports import free_port
 from tests.support.served import listens, served
 from trimaran.db import migrate
 

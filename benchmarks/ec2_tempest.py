@@ -16,11 +16,12 @@ from pathlib import Path
 from benchmarks.ec2_tempest_network import Results, run_suite
 
 from tests.support.cloud import CloudEnv
-from tests.support.ec2 import Daemon, free_port, running, write_conf
+from tests.support.ec2 import Daemon, running, write_conf
 from tests.support.ec2_bundle import bundle, write_pem
 from tests.support.ec2_project import fresh_project
 from tests.support.ec2_rows import World
 from tests.support.ec2_tenant import Tenant, tenant
+from tests.support.ports import free_port
 from trimaran.db import migrate
 
 GROUPS = (

@@ -34,10 +34,11 @@ from benchmarks import ec2_peer
 from benchmarks.ec2_between import between
 
 from tests.support.cloud import ADMIN, CloudEnv
-from tests.support.ec2 import Daemon, free_port, running, write_conf
+from tests.support.ec2 import Daemon, running, write_conf
 from tests.support.ec2_project import Project, fresh_project
 from tests.support.ec2_rows_network import NETWORK, Network
 from tests.support.ec2_tenant import tenant
+from tests.support.ports import free_port
 from trimaran.db import migrate
 
 COMMAND = "python -m benchmarks.ec2_tempest_network --state .sandbox --results FILE --docs PAGE …"

@@ -7,7 +7,6 @@ every part.
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 import uuid
@@ -22,6 +21,7 @@ import sqlalchemy
 from xdist.scheduler import LoadScopeScheduling
 
 from tests.support.cloud import CloudEnv
+from tests.support.ports import free_port
 from tests.support.servers import AMQP_URL, MYSQL_URL, POSTGRESQL_URL, STATE
 
 HERE = Path(__file__).parent
@@ -172,16 +172,10 @@ def migrated() -> Callable[[str, str], str]:
     return upgrade
 
 
-@pytest.fixture
-def free_port() -> Callable[[], int]:
+@pytest.fixture(name="free_port")
+def _free_port() -> Callable[[], int]:
     """A function that finds a TCP port nobody listens on."""
-
-    def find() -> int:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            return int(probe.getsockname()[1])
-
-    return find
+    return free_port
 
 
 @pytest.fixture(scope="session")

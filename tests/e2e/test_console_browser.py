@@ -18,7 +18,7 @@ from tests.support.browser import Window, chromium, lend_a_zone
 from tests.support.browser_tenant import Tenant, tenant
 from tests.support.cloud import ADMIN, CloudEnv
 from tests.support.console_service import SECRET, Console
-from tests.support.ec2 import free_port
+from tests.support.ports import free_port
 from trimaran.cli.demo import frontend
 from trimaran.cli.demo.proxy import Proxy
 from trimaran.cli.demo.settings import Places

@@ -13,10 +13,11 @@ from botocore.exceptions import ClientError
 
 from tests.support.cloud import CloudEnv
 from tests.support.databases import KINDS
-from tests.support.ec2 import Daemon, free_port, running
+from tests.support.ec2 import Daemon, running
 from tests.support.ec2_project import Project, fresh_project
 from tests.support.ec2_service import service
 from tests.support.ec2_tenant import Tenant, tenant
+from tests.support.ports import free_port
 
 WAIT = {"Delay": 1, "MaxAttempts": 180}
 

@@ -21,11 +21,12 @@ import requests
 from botocore.exceptions import ClientError
 
 from tests.support.cloud import ADMIN, ALT, CloudEnv
-from tests.support.ec2 import Daemon, free_port, keys_of, running, write_conf
+from tests.support.ec2 import Daemon, keys_of, running, write_conf
 from tests.support.ec2_bundle import bundle, other_key, write_pem
 from tests.support.ec2_tenant import Tenant, tenant, until
 from tests.support.metadata_agent import agents_headers
 from tests.support.nova_metadata import SECRET, nova_metadata
+from tests.support.ports import free_port
 from trimaran.db import Database, migrate
 from trimaran.db.queries import ec2 as queries
 

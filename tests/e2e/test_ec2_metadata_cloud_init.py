@@ -10,10 +10,11 @@ import pytest
 
 from tests.support.cloud import DEMO, CloudEnv
 from tests.support.cloud_init import crawl
-from tests.support.ec2 import Daemon, free_port, keys_of, running, write_conf
+from tests.support.ec2 import Daemon, keys_of, running, write_conf
 from tests.support.ec2_server import server_with_key
 from tests.support.ec2_tenant import until
 from tests.support.metadata_agent import Agent, agent, agents_headers
+from tests.support.ports import free_port
 
 SECRET = "s3cret"
 USER_DATA = b"#cloud-config\nfinal_message: \xc3\xa9\n"

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.cloud import CloudEnv
-from tests.support.ec2 import Daemon, free_port, running, write_conf
+from tests.support.ec2 import Daemon, running, write_conf
 from tests.support.ec2_tenant import Tenant, tenant
+from tests.support.ports import free_port
 from tests.support.terraform import Terraform, themes
 from trimaran.db import migrate
 

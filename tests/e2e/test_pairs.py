@@ -28,8 +28,9 @@ from tests.support import ec2 as ec2_support
 from tests.support import magnum_daemons
 from tests.support.cloud import DEMO, CloudEnv
 from tests.support.console_service import SECRET, Console, eventually
-from tests.support.ec2 import Daemon, free_port, keys_of, running
+from tests.support.ec2 import Daemon, keys_of, running
 from tests.support.magnum_daemons import LATEST, Magnum, image
+from tests.support.ports import free_port
 from tests.support.servers import AMQP_URL
 from trimaran.db import migrate
 

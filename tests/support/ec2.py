@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -22,13 +21,6 @@ from keystoneauth1.exceptions import Forbidden
 from tests.support.cloud import ADMIN, DEMO, CloudEnv, Person
 
 PATIENCE = 60.0
-
-
-def free_port() -> int:
-    """A TCP port of the loopback interface that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def write_conf(directory: Path, cloud: CloudEnv, database: str, **options: Any) -> Path:

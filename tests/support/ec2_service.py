@@ -14,7 +14,8 @@ from typing import Any
 
 from tests.conftest import _database
 from tests.support.cloud import CloudEnv
-from tests.support.ec2 import Daemon, free_port, running, write_conf
+from tests.support.ec2 import Daemon, running, write_conf
+from tests.support.ports import free_port
 from trimaran.db import migrate
 
 Aws = Callable[..., Any]

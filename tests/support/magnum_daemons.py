@@ -21,7 +21,7 @@ from typing import Any
 import requests
 
 from tests.support.cloud import ADMIN, DEMO, CloudEnv, Person
-from tests.support.ec2 import free_port
+from tests.support.ports import free_port
 from tests.support.servers import AMQP_URL
 from trimaran.config import magnum as options
 

@@ -20,7 +20,7 @@ import requests
 
 from tests.support import magnum_daemons as daemons
 from tests.support.cloud import CloudEnv
-from tests.support.ec2 import free_port
+from tests.support.ports import free_port
 from trimaran.config import magnum as options
 from trimaran.magnum import rpc
 

@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.support.ec2 import free_port
+from tests.support.ports import free_port
 from tests.support.served import answers, served
 from trimaran.sandbox.places import LIB
 from trimaran.sandbox.services import service_environment

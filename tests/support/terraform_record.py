@@ -23,8 +23,9 @@ import botocore.parsers
 import botocore.session
 
 from tests.support.cloud import CloudEnv
-from tests.support.ec2 import free_port, running, write_conf
+from tests.support.ec2 import running, write_conf
 from tests.support.ec2_tenant import tenant
+from tests.support.ports import free_port
 from tests.support.terraform import THEMES, Call, Terraform, listening
 from trimaran.db import migrate
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ import requests
 
 from tests.support.cloud import CloudEnv
 from tests.support.console_service import SECRET, Console, eventually
+from tests.support.ports import free_port
 from trimaran.console.policies import ruleset
 from trimaran.db import migrate
 
@@ -51,10 +51,7 @@ def console(
         },
         "trimaran": {"threads": 8},
     }
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    running = Console(root / "service", port, settings, 2)
+    running = Console(root / "service", free_port(), settings, 2)
     running.wait_until_ready()
     yield running
     running.kill()

@@ -10,7 +10,6 @@ from __future__ import annotations
 import base64
 import http.client
 import json
-import socket
 import statistics
 import threading
 import time
@@ -29,6 +28,7 @@ import sqlalchemy
 
 from tests.support.cloud import ADMIN, DEMO, CloudEnv
 from tests.support.console_service import SECRET, Console, Forwarder, SlowKeystone, eventually
+from tests.support.ports import free_port
 from tests.support.servers import MYSQL_URL
 from trimaran.db import migrate
 
@@ -94,10 +94,7 @@ def replicas(
     place = tmp_path_factory.mktemp("replicas")
     consoles = []
     for name in ("one", "two"):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        consoles.append(Console(place / name, port, options, 4))
+        consoles.append(Console(place / name, free_port(), options, 4))
     for console in consoles:
         console.wait_until_ready()
     yield consoles

@@ -14,7 +14,8 @@ import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tests.support.cloud import DEMO, CloudEnv
-from tests.support.ec2 import Daemon, free_port, keys_of, running, write_conf
+from tests.support.ec2 import Daemon, keys_of, running, write_conf
+from tests.support.ports import free_port
 from tests.support.quotas import quota
 
 FLAVOR = "m1.tiny"

@@ -13,11 +13,12 @@ import pytest
 from tests.conftest import _database
 from tests.support import ec2_victims
 from tests.support.cloud import DEMO, CloudEnv
-from tests.support.ec2 import free_port, keys_of, running, write_conf
+from tests.support.ec2 import keys_of, running, write_conf
 from tests.support.ec2_bundle import Bundle, bundle, other_key, write_pem
 from tests.support.ec2_direct import requester
 from tests.support.ec2_jobs import jobs_of
 from tests.support.ec2_moments import BUNDLE
+from tests.support.ports import free_port
 from tests.support.processes import Fleet
 from trimaran.db import migrate
 from trimaran.db.models import work as states

@@ -13,7 +13,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.support.cloud import ALT, DEMO, CloudEnv
-from tests.support.ec2 import Daemon, free_port, keys_of, running, write_conf
+from tests.support.ec2 import Daemon, keys_of, running, write_conf
+from tests.support.ports import free_port
 from tests.support.quotas import quota
 from trimaran.config import ec2 as ec2_config
 from trimaran.db import migrate

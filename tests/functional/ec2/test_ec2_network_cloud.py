@@ -12,8 +12,9 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.support.cloud import DEMO, CloudEnv
-from tests.support.ec2 import Daemon, free_port, keys_of, running, write_conf
+from tests.support.ec2 import Daemon, keys_of, running, write_conf
 from tests.support.ec2_tenant import Tenant, tenant, until
+from tests.support.ports import free_port
 from trimaran.db import migrate
 
 WAIT = {"Delay": 1, "MaxAttempts": 120}

@@ -12,8 +12,9 @@ import pytest
 from botocore.exceptions import BotoCoreError
 
 from tests.support.cloud import CloudEnv
-from tests.support.ec2 import Daemon, free_port, running, write_conf
+from tests.support.ec2 import Daemon, running, write_conf
 from tests.support.ec2_tenant import Tenant, tenant, until
+from tests.support.ports import free_port
 
 COUNT = 4
 # Short, because the patience with a silent process follows from them: 4 * (2 + 15) seconds.

@@ -11,8 +11,9 @@ from botocore.exceptions import ClientError
 
 from tests.conftest import _database
 from tests.support.cloud import CloudEnv
-from tests.support.ec2 import Daemon, free_port, running, write_conf
+from tests.support.ec2 import Daemon, running, write_conf
 from tests.support.ec2_project import Project, fresh_project
+from tests.support.ports import free_port
 from trimaran.db import migrate
 
 CUSTOMER, RANGE = "198.51.100.77", "172.16.25.0/24"

@@ -11,9 +11,10 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.support.cloud import CloudEnv
-from tests.support.ec2 import Daemon, free_port, running, write_conf
+from tests.support.ec2 import Daemon, running, write_conf
 from tests.support.ec2_project import Project, fresh_project
 from tests.support.ec2_wrong_order import Topology
+from tests.support.ports import free_port
 from trimaran.db import migrate
 
 ANYWHERE = "0.0.0.0/0"

@@ -14,7 +14,8 @@ import sqlalchemy
 from botocore.exceptions import ClientError
 
 from tests.support.cloud import ADMIN, CloudEnv
-from tests.support.ec2 import Daemon, free_port, keys_of, running, write_conf
+from tests.support.ec2 import Daemon, keys_of, running, write_conf
+from tests.support.ports import free_port
 from tests.support.tcp_proxy import Proxy
 
 UNAVAILABLE = (503, "Unavailable")

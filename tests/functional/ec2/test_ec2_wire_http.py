@@ -19,7 +19,8 @@ from botocore.exceptions import ClientError
 from keystoneclient.contrib.ec2.utils import Ec2Signer
 
 from tests.support.cloud import DEMO, READER, CloudEnv
-from tests.support.ec2 import Daemon, free_port, keys_of, running, write_conf
+from tests.support.ec2 import Daemon, keys_of, running, write_conf
+from tests.support.ports import free_port
 
 CALL = {"Action": "GetCallerIdentity", "Version": "2016-11-15"}
 Keys = tuple[str, str]

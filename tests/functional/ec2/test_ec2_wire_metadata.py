@@ -17,11 +17,12 @@ import pytest
 import requests
 
 from tests.support.cloud import ADMIN, ALT, DEMO, CloudEnv
-from tests.support.ec2 import Daemon, free_port, keys_of, running, write_conf
+from tests.support.ec2 import Daemon, keys_of, running, write_conf
 from tests.support.ec2_server import server_with_key
 from tests.support.ec2_tenant import tenant
 from tests.support.metadata_agent import agents_headers
 from tests.support.nova_metadata import SECRET, nova_metadata
+from tests.support.ports import free_port
 
 USER_DATA = b"\x1f\x8b\x00binary\xff"
 META = "/latest/meta-data"

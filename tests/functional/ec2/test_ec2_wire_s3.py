@@ -21,8 +21,9 @@ from botocore.credentials import Credentials
 from botocore.exceptions import ClientError
 
 from tests.support.cloud import ALT, CloudEnv
-from tests.support.ec2 import Daemon, free_port, keys_of, running, write_conf
+from tests.support.ec2 import Daemon, keys_of, running, write_conf
 from tests.support.ec2_service import aws_cli
+from tests.support.ports import free_port
 
 Keys = tuple[str, str]
 

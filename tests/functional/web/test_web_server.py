@@ -106,23 +106,16 @@ def start(tmp_path: Path, free_port: Callable[[], int]) -> Iterator[Start]:
 
     def starter(mode: str = "gunicorn", workers: int = 2) -> Service:
         (tmp_path / "config").write_text("first")
-        # A port, and the one after it, may be taken between the look and the start.
-        for _ in range(5):
-            service = begun(mode, free_port(), workers)
-            if mode == "unix" or (tmp_path / "cert.pem").exists():
-                return service
-            eventually(service.told, "the service answers")
-            if service.process.poll() is None or "already in use" not in service.log:
-                return service
-        raise AssertionError(service.log)
-
-    def begun(mode: str, port: int, workers: int) -> Service:
+        port = free_port()
         with (tmp_path / "log").open("wb") as log:
             process = subprocess.Popen(
                 _command(mode, tmp_path, port, workers), cwd=ROOT, stderr=log
             )
-        running.append(Service(process, tmp_path, port))
-        return running[-1]
+        service = Service(process, tmp_path, port)
+        running.append(service)
+        if mode != "unix" and not (tmp_path / "cert.pem").exists():
+            eventually(service.told, "the service answers")
+        return service
 
     yield starter
     for service in running:
