@@ -18,6 +18,7 @@ from trimaran.db.queries import ec2 as queries
 from trimaran.db.queries.ec2 import NewItem
 from trimaran.ec2 import ids
 from trimaran.ec2.kinds.tag import create_tags, describe_tags
+from trimaran.ec2.kinds.volumes import volume as volume_module
 from trimaran.ec2.kinds.volumes.snapshot import describe_snapshots
 from trimaran.ec2.kinds.volumes.volume import delete_volume, describe_volumes
 from trimaran.ec2.kinds.volumes.volume_create import create_volume
@@ -442,6 +443,30 @@ def test_volumes_that_cannot_be_deleted(openstack: Storage, me: Caller) -> None:
     del openstack.snapshots[snapshot["id"]]
     volume["status"] = "error"
     assert me(delete_volume, **wanted) == {}
+
+
+def test_a_volume_waits_for_snapshots_that_are_being_deleted(
+    openstack: Storage, me: Caller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    volume = openstack.free_volume()
+    wanted = {"VolumeId": _volumes(me)[0]["VolumeId"]}
+    first = openstack.snapshot(volume, status="deleting")
+    second = openstack.snapshot(volume)
+    # One that stays is no reason to wait.
+    assert _code(me, delete_volume, **wanted) == "IncorrectState"
+    second["status"] = "deleting"
+    monkeypatch.setattr(volume_module, "WAIT", 0.0)
+    assert _code(me, delete_volume, **wanted) == "VolumeInUse"
+    assert volume["status"] == "available"
+    monkeypatch.undo()
+
+    def vanish(seconds: float) -> None:
+        for row in (first, second):
+            openstack.snapshots.pop(row["id"], None)
+
+    monkeypatch.setattr("trimaran.ec2.kinds.volumes.volume.time.sleep", vanish)
+    assert me(delete_volume, **wanted) == {}
+    assert volume["status"] == "deleting"
 
 
 # -- status and attributes -----------------------------------------------------

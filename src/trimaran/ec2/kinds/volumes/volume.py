@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,6 +20,11 @@ from trimaran.ec2.reconcile_kind import Pair
 from trimaran.errors import BadRequest, Conflict, NotFound
 
 Request = Mapping[str, Any]
+
+#: Seconds that a deletion waits for snapshots that are being deleted themselves: clients
+#: delete one after the other (Terraform does), and EC2's volumes do not need their snapshots.
+WAIT = 30.0
+LOOK_EVERY = 0.5
 
 FILTERS: filters.Table = {
     "attachment.attach-time": "Attachments.AttachTime",
@@ -59,7 +65,11 @@ def describe_volumes(ctx: Context, request: Request) -> dict[str, Any]:
 
 
 def delete_volume(ctx: Context, request: Request) -> dict[str, Any]:
-    """Delete a volume; its item goes when Cinder is done, so that waiters see ``deleting``."""
+    """Delete a volume; its item goes when Cinder is done, so that waiters see ``deleting``.
+
+    Cinder keeps a volume as long as it has snapshots: those that are on their
+    way out are waited for.
+    """
     pair = one_volume(ctx, request.get("VolumeId"))
     state = states.state_of(body_of(pair))
     if state == states.IN_USE:
@@ -69,12 +79,18 @@ def delete_volume(ctx: Context, request: Request) -> dict[str, Any]:
     ctx.commit_point()
     if state == states.DELETING:
         return {}
-    try:
-        with contextlib.suppress(NotFound):
-            ctx.user.volume.delete_volume(pair.found.os_id)
-    except (BadRequest, Conflict) as error:
-        raise _kept(ctx, pair) from error
-    return {}
+    deadline = time.monotonic() + WAIT
+    while True:
+        try:
+            with contextlib.suppress(NotFound):
+                ctx.user.volume.delete_volume(pair.found.os_id)
+        except (BadRequest, Conflict) as error:
+            refusal = _kept(ctx, pair, waited=time.monotonic() > deadline)
+            if refusal is not None:
+                raise refusal from error
+            time.sleep(LOOK_EVERY)
+        else:
+            return {}
 
 
 def one_volume(ctx: Context, volume_id: str | None) -> Pair:
@@ -95,12 +111,26 @@ def in_use(pair: Pair) -> EC2Error:
     return EC2Error("VolumeInUse", f"The volume '{pair.item.id}' is attached to an instance.")
 
 
-def _kept(ctx: Context, pair: Pair) -> EC2Error:
-    """Why Cinder refuses to delete a volume that is not attached, as far as can be found out."""
+def _kept(ctx: Context, pair: Pair, *, waited: bool) -> EC2Error | None:
+    """Why Cinder refuses to delete a volume that is not attached, as far as can be found out.
+
+    Returns:
+        None when its last snapshots are being deleted, so that it can be tried again.
+    """
     volume = ctx.user.volume.volume(pair.item.os_id or "")
     if states.state_of(volume) == states.IN_USE:
         return in_use(pair)
-    if ctx.user.volume.snapshots(volume_id=pair.item.os_id):
+    snapshots = ctx.user.volume.snapshots(volume_id=pair.item.os_id)
+    if snapshots and all(states.status_of(row) == states.DELETING for row in snapshots):
+        # Later on by the code that clients try again at.
+        return (
+            EC2Error(
+                "VolumeInUse", f"Snapshots of the volume '{pair.item.id}' are still being deleted."
+            )
+            if waited
+            else None
+        )
+    if snapshots:
         return EC2Error(
             "IncorrectState",
             f"The volume '{pair.item.id}' has snapshots, which this cloud keeps in it; "
