@@ -60,7 +60,8 @@ def refuse_promises(request: Request) -> None:
         EC2Error: ``UnsupportedOperation``.
     """
     for name in _REFUSED:
-        if request.get(name) is not None:
+        # 0 and "" promise nothing; Terraform's provider sends an Iops of 0 with another type.
+        if request.get(name):
             raise unsupported(f"The parameter {name} is not supported by this cloud's volumes.")
 
 
