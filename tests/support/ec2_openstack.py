@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,10 @@ class OpenStack:
         blind: the administrator's listing leaves out these server ids (a cell is down).
         filters: Nova honours the project filter of its listing.
         creates: bodies of the servers that were created.
+        types: Cinder's volume types.
     """
+
+    types: Sequence[dict[str, Any]] = ({"id": "t0", "name": "fast", "extra_specs": {}},)
 
     def __init__(self, mock: requests_mock.Mocker) -> None:
         self.keystone = keystone.Keystone(mock)
@@ -319,6 +322,8 @@ class OpenStack:
         }
         if path == "volumes/detail":
             return {"volumes": list(mine.values())}
+        if path == "types":
+            return {"volume_types": list(self.types)}
         found = mine.get(path.split("/")[-1])
         return {"volume": found} if found is not None else self._missing(response)
 

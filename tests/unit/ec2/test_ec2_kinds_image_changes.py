@@ -291,6 +291,27 @@ def test_an_image_is_registered_of_a_snapshot(
     assert job.state == states.CANCELLED
 
 
+def test_what_an_image_was_registered_with_is_shown(
+    openstack: Workshop, me: Caller, snapshot: str
+) -> None:
+    rows = [
+        {"DeviceName": "/dev/vda", "Ebs": {"SnapshotId": snapshot, "VolumeType": "gp3"}},
+        {"DeviceName": "/dev/vdb", "Ebs": {"VolumeSize": 5, "VolumeType": "shared"}},
+        {"DeviceName": "/dev/vdc", "Ebs": {"VolumeSize": 5}},
+    ]
+    more = {"EnaSupport": False, "SriovNetSupport": "simple"}
+    shown = _shown(me, _register(me, snapshot, BlockDeviceMappings=rows, **more))
+    assert {name: shown[name] for name in more} == more
+    kinds = {row["DeviceName"]: row["Ebs"]["VolumeType"] for row in shown["BlockDeviceMappings"]}
+    assert kinds == {"/dev/vda": "gp3", "/dev/vdb": "shared", "/dev/vdc": "standard"}
+    [image] = openstack.images.values()
+    told = [row.get("volume_type") for row in json.loads(image["block_device_mapping"])]
+    assert told == [None, "shared", None]
+    # One of which nothing else was said.
+    plain = _shown(me, _register(me, snapshot))
+    assert (plain["EnaSupport"], "SriovNetSupport" in plain) == (True, False)
+
+
 @pytest.mark.parametrize(
     ("request_", "code"),
     [

@@ -505,12 +505,29 @@ def test_snapshots_and_volumes_are_given_by_id(openstack: OpenStack, me: Caller,
     assert by_name["vde"] == {"device_name": "vde", "no_device": True}
 
 
+def test_nova_hears_of_types_that_cinder_has(openstack: OpenStack, me: Caller, ami: str) -> None:
+    openstack.types = [*openstack.types, {"id": "t1", "name": "gp2", "extra_specs": {}}]
+    kinds = {"vdb": "gp2", "vdc": "gp3", "vdd": "fast"}
+    rows = [
+        {"DeviceName": name, "Ebs": {"VolumeSize": 1, "VolumeType": kind}}
+        for name, kind in kinds.items()
+    ]
+    _run(me, ami, BlockDeviceMappings=rows)
+    told = {row.get("device_name"): row.get("volume_type") for row in _devices(openstack)[1:]}
+    # EC2's own name stands for Cinder's default type where the operator made none.
+    assert told == {"vdb": "gp2", "vdc": None, "vdd": "fast"}
+
+
 @pytest.mark.parametrize(
     ("mapping", "code"),
     [
         ([{"Ebs": {"VolumeSize": 1}}], "MissingParameter"),
         ([{"DeviceName": "vdb", "Ebs": {}}], "MissingParameter"),
         ([{"DeviceName": "vdb", "Ebs": {"VolumeSize": 0}}], "InvalidParameterValue"),
+        (
+            [{"DeviceName": "vdb", "Ebs": {"VolumeSize": 1, "VolumeType": "odd"}}],
+            "InvalidParameterValue",
+        ),
         ([{"DeviceName": "vdb", "VirtualName": "floppy"}], "InvalidParameterValue"),
         ([{"DeviceName": "vdb", "Ebs": {"SnapshotId": "x"}}], "InvalidSnapshotID.Malformed"),
         ([{"DeviceName": "vdb", "Ebs": {"SnapshotId": "snap-1"}}], "InvalidSnapshot.NotFound"),

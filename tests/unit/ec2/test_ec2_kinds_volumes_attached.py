@@ -10,7 +10,9 @@ import requests_mock as mocking
 from tests.support.ec2_openstack import MINE, NOVA, Caller, instances_of
 from tests.support.ec2_storage import Storage
 from trimaran.db.queries import ec2 as queries
+from trimaran.ec2.kinds.images.image import describe_images
 from trimaran.ec2.kinds.instances.instance import describe_instances
+from trimaran.ec2.kinds.instances.instance_launch import run_instances
 from trimaran.ec2.kinds.volumes.volume import describe_volumes
 from trimaran.ec2.kinds.volumes.volume_attach import attach_volume, detach_volume
 from trimaran.ec2.kinds.volumes.volume_attachments import note_deletes
@@ -143,6 +145,34 @@ def test_an_attachment_made_elsewhere_is_learnt_once(
         me(describe_instances)["Reservations"][0]["ReservationId"]
         == (server["OS-EXT-SRV-ATTR:reservation_id"])
     )
+
+
+def test_volumes_of_a_launch_are_shown_with_the_types_that_it_named(
+    openstack: Storage, me: Caller
+) -> None:
+    openstack.image()
+    [image] = me(describe_images)["Images"]
+    rows = [
+        {"DeviceName": "/dev/vda", "Ebs": {"VolumeSize": 2, "VolumeType": "gp3"}},
+        {"DeviceName": "/dev/vdb", "Ebs": {"VolumeSize": 3, "VolumeType": "gp2"}},
+        {"DeviceName": "/dev/vdc", "Ebs": {"VolumeSize": 4, "VolumeType": "safe"}},
+    ]
+    launch = {"ImageId": image["ImageId"], "MinCount": 1, "MaxCount": 1}
+    me(run_instances, **launch, BlockDeviceMappings=rows)
+    [server] = openstack.servers.values()
+    # The hypervisor has its own name for the root device.
+    server["OS-EXT-SRV-ATTR:root_device_name"] = "/dev/sda"
+    for size, kind, device in ((2, "plain", "sda"), (3, "plain", "vdb"), (4, "safe", "vdc")):
+        openstack.attach(
+            openstack.free_volume(size=size, volume_type=kind), server, f"/dev/{device}"
+        )
+    for _ in range(2):
+        shown = {row["Size"]: row["VolumeType"] for row in me(describe_volumes)["Volumes"]}
+        assert shown == {2: "gp3", 3: "gp2", 4: "safe"}
+    # The name holds while the volume has the type that it stood for.
+    for row in openstack.volumes.values():
+        row["volume_type"] = "shared"
+    assert {row["VolumeType"] for row in me(describe_volumes)["Volumes"]} == {"shared"}
 
 
 def test_a_note_on_another_attachment_is_not_believed(

@@ -76,7 +76,7 @@ def register_bundle(
     ctx: Context,
     location: Location,
     body: Mapping[str, Any],
-    description: str,
+    noted: Mapping[str, Any],
     tags: Mapping[str, str] | None,
 ) -> str:
     """Make an image of a bundle.
@@ -85,7 +85,7 @@ def register_bundle(
         ctx: the request, before its commit point.
         location: of the manifest.
         body: name and properties that the request asks for; they win over the manifest's.
-        description: kept in the item.
+        noted: what the item keeps of the request.
         tags: of the image.
 
     Returns:
@@ -123,9 +123,7 @@ def register_bundle(
         more = {"item": image_id, "image": os_id}
         work.enqueue(session, journal.BUNDLE, {**payload, **more}, key=image_id)
 
-    return make_image(
-        ctx, create, kind=manifest.format, description=description, tags=tags, then=enqueue
-    )
+    return make_image(ctx, create, kind=manifest.format, noted=noted, tags=tags, then=enqueue)
 
 
 def _read_manifest(ctx: Context, person: Person, location: Location) -> bytes:
@@ -163,7 +161,7 @@ def register_file(
     ctx: Context,
     location: Location,
     body: Mapping[str, Any],
-    description: str,
+    noted: Mapping[str, Any],
     tags: Mapping[str, str] | None,
 ) -> str:
     """Make an image of a file that Glance fetches; the arguments are `register_bundle`'s."""
@@ -185,4 +183,4 @@ def register_file(
             raise
         return image
 
-    return make_image(ctx, create, description=description, tags=tags)
+    return make_image(ctx, create, noted=noted, tags=tags)

@@ -94,7 +94,7 @@ def copy_image(ctx: Context, request: Request) -> dict[str, Any]:
         ctx,
         create,
         kind=kind_of_image(pair.body),
-        description=description,
+        noted={"description": description},
         tags=tags,
         then=enqueue,
     )

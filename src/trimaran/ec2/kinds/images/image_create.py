@@ -31,6 +31,7 @@ from trimaran.ec2.kinds.instances.launch_devices import (
     invalid_devices,
     sources_of,
 )
+from trimaran.ec2.kinds.instances.launch_types import with_types
 from trimaran.ec2.kinds.tag_rules import tag_specifications
 from trimaran.ec2.on_behalf import caller
 from trimaran.ec2.protocol.errors import EC2Error, check_length, invalid_value, unsupported
@@ -50,7 +51,7 @@ def create_image(ctx: Context, request: Request) -> dict[str, Any]:
     if request.get("BootModeOverride"):
         raise unsupported("An image boots as the instance that it was made of.")
     tags = tag_specifications(request.get("TagSpecifications"), ("image", "snapshot"))
-    devices = by_device(request.get("BlockDeviceMappings") or ())
+    devices, _ = with_types(ctx, by_device(request.get("BlockDeviceMappings")))
     instance = one_instance(ctx, request.get("InstanceId"), volumes=True)
     must_stop = _must_stop(instance, bool(request.get("NoReboot")))
     sources = sources_of(ctx, devices.values())
@@ -138,7 +139,7 @@ def _make_now(ctx: Context, instance: Instance, wish: Wish, tags: Mapping[str, s
             raise
         return image
 
-    return make_image(ctx, create, description=wish.description, tags=tags)
+    return make_image(ctx, create, noted={"description": wish.description}, tags=tags)
 
 
 def _snapshot(ctx: Context, instance: Instance, wish: Wish, image_id: str) -> str:

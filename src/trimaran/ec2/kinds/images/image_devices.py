@@ -29,6 +29,7 @@ class Device:
         size: GiB, or None.
         deletes: whether it is deleted on termination.
         root: Nova boots from it.
+        kind: Cinder's volume type, or "".
     """
 
     name: str
@@ -38,6 +39,7 @@ class Device:
     size: int | None = None
     deletes: bool = True
     root: bool = False
+    kind: str = ""
 
 
 def bare(name: str) -> str:
@@ -116,6 +118,7 @@ def _version_2(entry: Mapping[str, Any], image: Mapping[str, Any]) -> Device | N
         size=_size(entry.get("volume_size")),
         deletes=_true(entry.get("delete_on_termination", True)),
         root=root,
+        kind=str(entry.get("volume_type") or ""),
     )
 
 

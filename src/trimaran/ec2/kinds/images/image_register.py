@@ -25,6 +25,7 @@ from trimaran.ec2.kinds.instances.launch_devices import (
     invalid_devices,
     sources_of,
 )
+from trimaran.ec2.kinds.instances.launch_types import NAMES, with_types
 from trimaran.ec2.kinds.tag_rules import tag_specifications
 from trimaran.ec2.protocol.errors import (
     EC2Error,
@@ -61,30 +62,39 @@ def register_image(ctx: Context, request: Request) -> dict[str, Any]:
     description = request.get("Description") or ""
     check_length("Name", name or "", LONGEST_TEXT)
     check_length("Description", description, LONGEST_TEXT)
+    entries, names = with_types(ctx, by_device(request.get("BlockDeviceMappings")))
+    noted = {
+        "description": description,
+        NAMES: names,
+        # Nothing here depends on these; they are shown to those who compare.
+        "ena_support": request.get("EnaSupport"),
+        "sriov_net_support": request.get("SriovNetSupport"),
+    }
     body = {"name": name or location, "visibility": "private", **_properties(ctx, request)}
     if not location:
-        return {"ImageId": _register_snapshots(ctx, request, body, description, tags)}
+        devices = _devices(ctx, root or "", entries)
+        return {"ImageId": _register_snapshots(ctx, root or "", devices, body, noted, tags)}
     place = location_of(location)
-    body |= {"image_location": location, **_brought(ctx, request)}
+    body |= {"image_location": location, **_brought(ctx, root or "", entries)}
     register = register_bundle if place.bucket else register_file
-    return {"ImageId": register(ctx, place, body, description, tags)}
+    return {"ImageId": register(ctx, place, body, noted, tags)}
 
 
 def _register_snapshots(
     ctx: Context,
-    request: Request,
+    root: str,
+    devices: list[dict[str, Any]],
     body: Mapping[str, Any],
-    description: str,
+    noted: Mapping[str, Any],
     tags: Mapping[str, str] | None,
 ) -> str:
-    devices = _devices(ctx, request)
     ctx.commit_point()
     full = {
         "architecture": "x86_64",
         **body,
         "disk_format": "raw",
         "container_format": "bare",
-        **_device_properties(request["RootDeviceName"], devices),
+        **_device_properties(root, devices),
     }
 
     def create(image_id: str) -> Mapping[str, Any]:
@@ -96,13 +106,11 @@ def _register_snapshots(
             raise
         return image
 
-    return make_image(ctx, create, description=description, tags=tags)
+    return make_image(ctx, create, noted=noted, tags=tags)
 
 
-def _brought(ctx: Context, request: Request) -> dict[str, str]:
+def _brought(ctx: Context, root: str, entries: dict[str, Mapping[str, Any]]) -> dict[str, str]:
     """Root device and further devices of an image with data of its own."""
-    root = request.get("RootDeviceName") or ""
-    entries = by_device(request.get("BlockDeviceMappings") or ())
     if (entries.pop(bare(root), {}).get("Ebs") or {}).get("SnapshotId"):
         raise invalid_combination("The root device comes from ImageLocation or from a snapshot.")
     sources = sources_of(ctx, entries.values())
@@ -145,20 +153,18 @@ def _properties(ctx: Context, request: Request) -> dict[str, str]:
     return made
 
 
-def _devices(ctx: Context, request: Request) -> list[dict[str, Any]]:
+def _devices(
+    ctx: Context, root: str, entries: Mapping[str, Mapping[str, Any]]
+) -> list[dict[str, Any]]:
     """The devices as Nova reads them from an image's property (version 2)."""
-    root = bare(request["RootDeviceName"])
-    entries = by_device(request.get("BlockDeviceMappings") or ())
-    ebs = (entries.get(root) or {}).get("Ebs") or {}
+    ebs = (entries.get(bare(root)) or {}).get("Ebs") or {}
     if not ebs.get("SnapshotId"):
-        raise invalid_devices(
-            f"The root device '{request['RootDeviceName']}' has to be mapped to a snapshot"
-        )
+        raise invalid_devices(f"The root device '{root}' has to be mapped to a snapshot")
     sources = sources_of(ctx, entries.values())
     sizes = _sizes(ctx, sources)
     made = []
     for name, entry in entries.items():
-        device = device_of(entry, None, name == root, {}, sources)
+        device = device_of(entry, None, name == bare(root), {}, sources)
         if device.get("no_device"):
             continue
         source = (entry.get("Ebs") or {}).get("SnapshotId")

@@ -40,7 +40,7 @@ def make_image(
     create: Callable[[str], Row],
     *,
     kind: str = "ami",
-    description: str = "",
+    noted: Mapping[str, Any] | None = None,
     tags: Mapping[str, str] | None = None,
     then: Callable[[Session, str, str], object] | None = None,
 ) -> str:
@@ -51,7 +51,7 @@ def make_image(
         create: makes the image with the given EC2 id as its property
             ``ec2_id`` and returns Glance's JSON; leaves nothing when it raises.
         kind: prefix of the id.
-        description: kept in the item.
+        noted: what the item's blob keeps of the request; what is empty is left out.
         tags: of the image.
         then: called with session, EC2 id and Glance's id in the transaction
             that links the two: what is to be done with the image from there on.
@@ -64,8 +64,7 @@ def make_image(
         Unavailable: nobody knows whether there is an image; the journal will see.
     """
     data: dict[str, Any] = {"is_public": False, STAGE: MAKING}
-    if description:
-        data["description"] = description
+    data |= {name: value for name, value in (noted or {}).items() if value not in ("", {}, None)}
 
     def begin(session: Session, image_id: str) -> str:
         payload = {"project": ctx.project_id, "item": image_id}

@@ -140,6 +140,8 @@ def _merged(device: Entry, ebs: Mapping[str, Any]) -> Entry:
         made["volume_size"] = size
     if ebs.get("DeleteOnTermination") is not None:
         made["delete_on_termination"] = ebs["DeleteOnTermination"]
+    if ebs.get("VolumeType"):
+        made["volume_type"] = ebs["VolumeType"]
     return made
 
 

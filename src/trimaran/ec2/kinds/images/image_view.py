@@ -7,11 +7,13 @@ from typing import Any
 
 from trimaran.ec2.kinds.images.image_devices import (
     Device,
+    bare,
     devices,
     root_device_name,
     root_is_volume,
 )
 from trimaran.ec2.kinds.images.image_kind import is_public
+from trimaran.ec2.kinds.instances.launch_types import NAMES
 from trimaran.ec2.reconcile_kind import Pair, View
 
 TYPES = {"ami": "machine", "aki": "kernel", "ari": "ramdisk"}
@@ -96,28 +98,32 @@ def shown_image(view: View, pair: Pair) -> dict[str, Any]:
             "UsageOperation": "RunInstances",
             "VirtualizationType": "hvm",
             "Hypervisor": "xen",
-            "EnaSupport": True,
+            # What RegisterImage was told is kept for those who compare; nothing depends on it.
+            "EnaSupport": item.data.get("ena_support", True),
+            "SriovNetSupport": item.data.get("sriov_net_support"),
             "ProductCodes": [],
             "KernelId": view.id_of(image.get("kernel_id")),
             "RamdiskId": view.id_of(image.get("ramdisk_id")),
             "RootDeviceName": root,
             "RootDeviceType": "ebs" if root_is_volume(image) else "instance-store",
-            "BlockDeviceMappings": _mappings(view, image),
+            "BlockDeviceMappings": _mappings(view, image, item.data.get(NAMES) or {}),
         }
     return {name: value for name, value in made.items() if value is not None}
 
 
-def _mappings(view: View, image: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _mappings(
+    view: View, image: Mapping[str, Any], names: Mapping[str, str]
+) -> list[dict[str, Any]]:
     shown: list[dict[str, Any]] = []
     for device in devices(image):
         if device.virtual:
             shown.append({"DeviceName": device.name, "VirtualName": device.virtual})
-        elif ebs := _ebs(view, device):
+        elif ebs := _ebs(view, device, names.get(bare(device.name))):
             shown.append({"DeviceName": device.name, "Ebs": ebs})
     return shown
 
 
-def _ebs(view: View, device: Device) -> dict[str, Any] | None:
+def _ebs(view: View, device: Device, name: str | None) -> dict[str, Any] | None:
     source = view.id_of(device.os_id)
     if device.os_id and source is None:
         return None  # nothing that an id could be given to
@@ -126,7 +132,7 @@ def _ebs(view: View, device: Device) -> dict[str, Any] | None:
         # Sources other than snapshots go by the same name: upstream's extension.
         "SnapshotId": source,
         "VolumeSize": device.size,
-        "VolumeType": "standard",
+        "VolumeType": name or device.kind or "standard",
         "Encrypted": False,
     }
     return {name: value for name, value in made.items() if value is not None}

@@ -21,7 +21,6 @@ from trimaran.ec2.kinds.images.image_devices import (
     root_device_name,
     root_is_volume,
 )
-from trimaran.ec2.kinds.volumes.volume_types import AWS_TYPES
 from trimaran.ec2.protocol.errors import EC2Error, invalid_value, missing, unsupported
 
 #: Root devices by AWS's and Nova's habits, for images that name none.
@@ -30,13 +29,13 @@ _GIB = 1 << 30
 
 
 def block_devices(
-    ctx: Context, wanted: Sequence[Mapping[str, Any]] | None, image: Mapping[str, Any]
+    ctx: Context, entries: Mapping[str, Mapping[str, Any]], image: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     """Nova's ``block_device_mapping_v2`` for a launch.
 
     Args:
         ctx: the request.
-        wanted: ``BlockDeviceMappings`` as boto3 takes them.
+        entries: ``BlockDeviceMappings`` by bare name (`by_device`), with types of Cinder only.
         image: the Glance image.
 
     Raises:
@@ -44,7 +43,6 @@ def block_devices(
             ``InvalidSnapshot.NotFound``, ``UnsupportedOperation`` and the
             parameter errors.
     """
-    entries = by_device(wanted or ())
     if not entries:
         return []
     sources = sources_of(ctx, entries.values())
@@ -70,14 +68,14 @@ def block_devices(
     return made
 
 
-def by_device(wanted: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
+def by_device(wanted: Sequence[Mapping[str, Any]] | None) -> dict[str, Mapping[str, Any]]:
     """The entries of a request by bare device name, each checked for its form.
 
     Raises:
         EC2Error: see `block_devices`.
     """
     entries: dict[str, Mapping[str, Any]] = {}
-    for entry in wanted:
+    for entry in wanted or ():
         name = entry.get("DeviceName")
         if not name:
             raise missing("BlockDeviceMapping.DeviceName")
@@ -153,7 +151,7 @@ def device_of(
     """One entry in Nova's words.
 
     Args:
-        entry: as boto3 takes it.
+        entry: as boto3 takes it, its volume type Cinder's (`launch_types.with_types`).
         device: what the image has of this name, or None.
         is_root: the image boots from it.
         image: the Glance image.
@@ -194,9 +192,8 @@ def device_of(
             raise missing("BlockDeviceMapping.Ebs.VolumeSize")
     if size is not None:
         made["volume_size"] = size
-    kind = ebs.get("VolumeType")
-    if kind and kind not in AWS_TYPES:
-        made["volume_type"] = kind
+    if ebs.get("VolumeType"):
+        made["volume_type"] = ebs["VolumeType"]
     return made
 
 

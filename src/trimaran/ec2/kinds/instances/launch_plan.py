@@ -25,8 +25,9 @@ from trimaran.ec2.kinds.images.image_view import state_of_image
 from trimaran.ec2.kinds.instances import launch_classic
 from trimaran.ec2.kinds.instances.instance_options import launch_options
 from trimaran.ec2.kinds.instances.instance_type import flavors
-from trimaran.ec2.kinds.instances.launch_devices import block_devices
+from trimaran.ec2.kinds.instances.launch_devices import block_devices, by_device
 from trimaran.ec2.kinds.instances.launch_network import Network, check_placement, plan_network
+from trimaran.ec2.kinds.instances.launch_types import NAMES, names_of_launch, with_types
 from trimaran.ec2.kinds.tag_rules import tag_specifications
 from trimaran.ec2.protocol.errors import (
     EC2Error,
@@ -123,7 +124,9 @@ def make_plan(ctx: Context, request: Mapping[str, Any]) -> Plan:
         groups = launch_classic.choose_groups(ctx, request, seen["groups"])
         named = [{"name": group["id"]} for group in groups]
         plugged = {"networks": [{"uuid": classic}], **_given(security_groups=named)}
-    devices = block_devices(ctx, request.get("BlockDeviceMappings"), image)
+    entries, names = with_types(ctx, by_device(request.get("BlockDeviceMappings")))
+    devices = block_devices(ctx, entries, image)
+    names = names_of_launch(item.data.get(NAMES) or {}, names, _root(devices, image))
     from_volume = any(
         entry.get("boot_index") == 0 and entry["destination_type"] == "volume" for entry in devices
     )
@@ -155,10 +158,16 @@ def make_plan(ctx: Context, request: Mapping[str, Any]) -> Plan:
         },
         tags=tags.get("instance", {}),
         volume_tags=tags.get("volume", {}),
-        options=options,
+        options={**options, **_given(**{NAMES: names})},
         token=check_token(request),
         fingerprint=fingerprint(request),
     )
+
+
+def _root(devices: list[dict[str, Any]], image: Mapping[str, Any]) -> str | None:
+    """The name of the device that is booted from, as request or image have it."""
+    first = (row.get("device_name") for row in devices if row.get("boot_index") == 0)
+    return next(first, None) or root_device_name(image)
 
 
 def _given(**values: Any) -> dict[str, Any]:

@@ -20,8 +20,9 @@ from sqlalchemy.orm import Session
 from trimaran.db.queries import ec2 as queries
 from trimaran.ec2.context import Context
 from trimaran.ec2.kinds.instances.instance_kind import Instances
+from trimaran.ec2.kinds.instances.launch_types import name_of_volume
 from trimaran.ec2.kinds.volumes import volume_states as states
-from trimaran.ec2.kinds.volumes.volume_kind import ATTACHED, attachments
+from trimaran.ec2.kinds.volumes.volume_kind import ATTACHED, TYPE, attachments
 from trimaran.ec2.kinds.volumes.volume_view import moment
 from trimaran.ec2.reconcile import reconcile
 from trimaran.ec2.reconcile_kind import Pair, View
@@ -32,7 +33,11 @@ Notes = dict[str, dict[str, Any]]
 
 
 def shown_attachments(ctx: Context, view: View) -> dict[str, list[dict[str, Any]]]:
-    """The attachments of all volumes of a view as boto3 shows them, by volume id."""
+    """The attachments of all volumes of a view as boto3 shows them, by volume id.
+
+    A volume that Nova made with an instance is also given the name of its type
+    that the launch asked for.
+    """
     notes = {pair.item.id: _notes(pair) for pair in view.pairs}
     unknown = {
         server
@@ -123,6 +128,7 @@ def _learn(
                     "deletes": _deletes(known[server].body, pair.body["id"]),
                     "attachment": row.get("attachment_id"),
                 }
+                _name_type(pair, known[server], row)
                 if not fresh or fresh[-1][0] is not pair:
                     fresh.append((pair, mine))
     if not fresh:
@@ -136,11 +142,20 @@ def _learn(
             item = now.get(pair.item.id)
             if item is not None:
                 data = {**item.data, ATTACHED: {**(item.data.get(ATTACHED) or {}), **mine}}
+                if TYPE in pair.item.data:
+                    data.setdefault(TYPE, pair.item.data[TYPE])
                 queries.update_item(
                     session, ctx.project_id, item.id, version=item.version, data=data
                 )
 
     ctx.db.write(write)
+
+
+def _name_type(pair: Pair, instance: Pair, row: Mapping[str, Any]) -> None:
+    """Notes in the pair at hand what a launch called the type of a volume that came with it."""
+    name = name_of_volume(instance.item.data, instance.body, row.get("device"))
+    if name and TYPE not in pair.item.data:
+        pair.item.data[TYPE] = {"alias": name, "name": pair.body.get("volume_type")}
 
 
 def _deletes(server: Mapping[str, Any], volume_os_id: str) -> bool:
