@@ -9,6 +9,7 @@ from tests.support.processes import Link
 from trimaran import work
 from trimaran.config.common import defaults
 from trimaran.db import Database
+from trimaran.db.queries import work_leases
 
 #: Seconds of a lease in these tests: the least that a heartbeat keeps well on a busy machine.
 TTL = 2
@@ -90,12 +91,13 @@ def hold_on(link: Link, url: str, ttl: float) -> None:
 
 
 def periodic(link: Link, url: str, interval: float) -> None:
-    """Runs one periodic function; each run takes a while."""
+    """Runs one periodic function; each run takes a while, and tells when it was given."""
     db = Database(url)
     runner = runner_of(db)
 
     def turn() -> None:
-        link.tell("begin")
+        lease = db.read(lambda session: work_leases.show(session, "periodic/turn"))
+        link.tell("begin", given=lease.started_at)
         time.sleep(0.15)
         link.tell("end")
 
