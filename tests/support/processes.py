@@ -18,6 +18,9 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
+#: seconds for what a busy machine does late, not never
+PATIENCE = 120.0
+
 _context = multiprocessing.get_context("forkserver")
 _preloaded = ["trimaran.work", "trimaran.db.migrate", "tests.support.processes"]
 
@@ -77,7 +80,7 @@ class Child:
     def kill(self) -> None:
         """kill -9, and waits for its end."""
         os.kill(self.pid, signal.SIGKILL)
-        self.process.join(10)
+        self.process.join(PATIENCE)
         assert self.process.exitcode == -signal.SIGKILL
 
     def stop(self) -> None:
@@ -87,7 +90,7 @@ class Child:
         before it stops the others: until then they run on, and may take a lock.
         """
         os.kill(self.pid, signal.SIGSTOP)
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + PATIENCE
         while not all(state == "T" for state in _thread_states(self.pid)):
             assert time.monotonic() < deadline, f"process {self.pid} does not stop"
             time.sleep(0.001)
@@ -114,7 +117,7 @@ class Fleet:
         self.children.append(child)
         return child
 
-    def until(self, condition: Callable[[list[Event]], Any], timeout: float = 20.0) -> Any:
+    def until(self, condition: Callable[[list[Event]], Any], timeout: float = PATIENCE) -> Any:
         """Collects events until the condition is met; returns what it returned."""
         deadline = time.monotonic() + timeout
         while not (met := condition(self.events)):
@@ -140,7 +143,7 @@ class Fleet:
             if child.process.is_alive():
                 os.kill(child.pid, signal.SIGKILL)
         for child in self.children:
-            child.process.join(10)
+            child.process.join(PATIENCE)
             child.connection.close()
             child.process.close()
 

@@ -61,6 +61,6 @@ def listens(port: int) -> bool:
 
 def answers(url: str, *statuses: int) -> bool:
     """Whether a URL is answered with one of these."""
-    with contextlib.suppress(requests.ConnectionError):
+    with contextlib.suppress(requests.ConnectionError, requests.Timeout):
         return requests.get(url, timeout=30).status_code in statuses
     return False

@@ -6,6 +6,8 @@ import contextlib
 import socket
 import threading
 
+from tests.support.ports import free_port
+
 
 class Proxy:
     """Forwards a local port to a server.
@@ -20,13 +22,13 @@ class Proxy:
         self._sockets: list[socket.socket] = []
         self._lock = threading.Lock()
         self._listener: socket.socket | None = None
-        self.port = 0
+        # Nobody's connection may get it as its near end while this does not listen.
+        self.port = free_port()
         self.mend()
 
     def mend(self) -> None:
         """Listens (again, on the same port)."""
         listener = socket.create_server(("127.0.0.1", self.port))
-        self.port = listener.getsockname()[1]
         self._listener = listener
         threading.Thread(target=self._accept, args=(listener,), daemon=True).start()
 
@@ -55,9 +57,13 @@ class Proxy:
         while True:
             try:
                 client, _ = listener.accept()
-                server = socket.create_connection(self._server, timeout=5)
             except OSError:
                 return
+            try:
+                server = socket.create_connection(self._server, timeout=60)
+            except OSError:
+                client.close()
+                continue
             server.settimeout(None)
             with self._lock:
                 if self._listener is not listener:
