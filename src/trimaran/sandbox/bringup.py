@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, TypeVar
 
 from trimaran.sandbox import (
@@ -29,7 +30,7 @@ from trimaran.sandbox.processes import Processes
 from trimaran.sandbox.progress import Progress
 from trimaran.sandbox.seed import compute, identity, image, network
 from trimaran.sandbox.seed.rest import Api
-from trimaran.sandbox.services import Services, identity_ready
+from trimaran.sandbox.services import Services, cloud_ready
 from trimaran.sandbox.settings import DAEMONS, Settings
 from trimaran.sandbox.venv import Environment
 
@@ -148,14 +149,14 @@ def _start(
             if daemon.split("-")[0] == service and services.start_daemon(daemon):
                 fresh.add(daemon)
 
-    gate = identity_ready(settings)
+    gate = cloud_ready(settings)
     gate.unlink(missing_ok=True)
     complete = databases.seeded()
     databases.ensure(ready)
     waiting["keystone"].result()
     # in databases just made nobody has changed a password yet
     ids: dict[str, Any] = identity.seed(settings, check_passwords=complete)
-    gate.touch()
+    let_daemons_go_on(gate, waiting)
     if not complete:
         databases.keep_identity()
     with contextlib.ExitStack() as stack:
@@ -180,6 +181,24 @@ def _start(
         ids |= networks.result()
     databases.mark(SEEDED)
     describe.write_description(settings, services.venv, ids)
+
+
+def let_daemons_go_on(gate: Path, answering: Mapping[str, Future[None]]) -> None:
+    """Open the gate that the daemons wait at.
+
+    Nova's ask Placement for its versions when they start, and end when nobody answers
+    (the SDK makes "has no supported versions" of a refused connection, which they take
+    for a mistake in their configuration).
+
+    Args:
+        gate: the file (see ``services.cloud_ready``).
+        answering: by API, what ends when it answers.
+
+    Raises:
+        SandboxError: Placement does not answer.
+    """
+    answering["placement"].result()
+    gate.touch()
 
 
 def _after(ready: Future[None], seed: Callable[..., T], *arguments: Any) -> T:

@@ -14,9 +14,9 @@ from trimaran.sandbox.settings import HOST, Settings
 from trimaran.sandbox.venv import Environment
 
 
-def identity_ready(settings: Settings) -> Path:
-    """The file whose presence lets the daemons go on: Keystone answers and knows them."""
-    return settings.path("run", "identity-ready")
+def cloud_ready(settings: Settings) -> Path:
+    """The file that lets the daemons go on: Keystone knows them, and Placement answers."""
+    return settings.path("run", "cloud-ready")
 
 
 def service_environment(settings: Settings, venv: Environment, service: str) -> dict[str, str]:
@@ -34,7 +34,7 @@ def service_environment(settings: Settings, venv: Environment, service: str) -> 
         OS_PLACEMENT_CONFIG_DIR=str(settings.path("etc", "placement")),
         OS_NEUTRON_CONFIG_FILES=str(settings.config_file("neutron")),
         OS_NOVA_CONFIG_FILES=f"{venv.etc('nova', 'api-paste.ini')};{settings.config_file('nova')}",
-        SANDBOX_IDENTITY_READY=str(identity_ready(settings)),
+        SANDBOX_CLOUD_READY=str(cloud_ready(settings)),
         SANDBOX_PASTE=str(venv.etc("barbican", "barbican-api-paste.ini")),
     )
     if service == "barbican":

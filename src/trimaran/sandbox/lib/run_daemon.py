@@ -19,9 +19,9 @@ def in_process(*contexts):
         context.set_client_mode(False)
 
 
-def wait_for_identity():
-    """Wait until the users are there: what is imported by then need not be waited for."""
-    while not os.path.exists(os.environ["SANDBOX_IDENTITY_READY"]):
+def wait_for_cloud():
+    """Wait until users and Placement are there: what is imported by then takes no time."""
+    while not os.path.exists(os.environ["SANDBOX_CLOUD_READY"]):
         time.sleep(0.1)
 
 
@@ -39,7 +39,7 @@ def nova(daemon):
     service.serve = lambda server, workers=None, no_fork=False: stock(
         server, workers=1, no_fork=True
     )
-    wait_for_identity()
+    wait_for_cloud()
     command.main()
 
 
@@ -58,14 +58,14 @@ def cinder_volume():
 
     service.process_launcher = lambda: oslo_service.ServiceLauncher(cfg.CONF)
     in_process(privsep.sys_admin_pctxt, privileged.default)
-    wait_for_identity()
+    wait_for_cloud()
     volume.main()
 
 
 def cinder_scheduler():
     from cinder.cmd import scheduler
 
-    wait_for_identity()
+    wait_for_cloud()
     scheduler.main()
 
 
