@@ -24,7 +24,7 @@ from trimaran.magnum.api import app
 from trimaran.magnum.conductor import service
 
 POLL = 0.2
-PATIENCE = 30.0
+PATIENCE = 120.0
 PRETENDED = {"sandbox_polls": "1"}
 
 

@@ -26,7 +26,8 @@ from tests.support.servers import AMQP_URL
 from trimaran.config import magnum as options
 
 REPOSITORY = Path(__file__).parents[2]
-PATIENCE = 60.0
+#: seconds; a dozen processes that start at once take a minute on a busy machine
+PATIENCE = 240.0
 LATEST = {"OpenStack-API-Version": "container-infra latest"}
 
 
@@ -100,7 +101,9 @@ class Magnum:
         """One request with a fresh token of this person; the newest microversion."""
         headers = {"X-Auth-Token": self.cloud.session(who).get_token(), **LATEST}
         headers |= kwargs.pop("headers", {})
-        return requests.request(method, f"{self.url}{path}", headers=headers, timeout=60, **kwargs)
+        return requests.request(
+            method, f"{self.url}{path}", headers=headers, timeout=PATIENCE, **kwargs
+        )
 
     def start(self, command: str, *arguments: str) -> None:
         """Starts a process of this deployment."""
@@ -124,8 +127,8 @@ class Magnum:
         deadline = time.monotonic() + PATIENCE
         root = self.url.removesuffix("/v1")
         while True:
-            with contextlib.suppress(requests.ConnectionError):
-                if requests.get(f"{root}/healthcheck", timeout=5).status_code == 200:
+            with contextlib.suppress(requests.ConnectionError, requests.Timeout):
+                if requests.get(f"{root}/healthcheck", timeout=30).status_code == 200:
                     return
             self.check()
             assert time.monotonic() < deadline, self.said()
@@ -146,7 +149,7 @@ class Magnum:
     def kill(self, command: str) -> None:
         """kill -9, and waits for its end."""
         self.processes[command].kill()
-        self.processes.pop(command).wait(10)
+        self.processes.pop(command).wait(60)
 
     def stop(self) -> None:
         """SIGTERM to all, and waits for their ends."""
@@ -155,11 +158,11 @@ class Magnum:
                 process.send_signal(signal.SIGTERM)
         for process in self.processes.values():
             try:
-                process.wait(60)
+                process.wait(PATIENCE)
             except subprocess.TimeoutExpired:
                 process.kill()
-                process.wait(10)
-                raise AssertionError(f"did not stop in 60 s\n{self.said()}") from None
+                process.wait(60)
+                raise AssertionError(f"did not stop in {PATIENCE} s\n{self.said()}") from None
 
     def wait_for(self, cluster: str, *statuses: str, who: Person = DEMO) -> dict[str, Any]:
         """The cluster once it has one of these statuses; "gone" is one too."""
@@ -167,7 +170,8 @@ class Magnum:
         session = self.cloud.session(who)
         while True:
             headers = {"X-Auth-Token": session.get_token(), **LATEST}
-            answer = requests.get(f"{self.url}/clusters/{cluster}", headers=headers, timeout=60)
+            url = f"{self.url}/clusters/{cluster}"
+            answer = requests.get(url, headers=headers, timeout=PATIENCE)
             body = answer.json()
             status = "gone" if answer.status_code == 404 else body.get("status")
             if status in statuses:

@@ -261,8 +261,8 @@ class Upstream:
         """Waits for the answer of whichever API was started."""
         deadline = time.monotonic() + timeout
         while True:
-            with contextlib.suppress(requests.ConnectionError):
-                if requests.get(self.magnum.url.removesuffix("/v1"), timeout=5).ok:
+            with contextlib.suppress(requests.ConnectionError, requests.Timeout):
+                if requests.get(self.magnum.url.removesuffix("/v1"), timeout=30).ok:
                     return
             self.magnum.check()
             assert time.monotonic() < deadline, self.magnum.said()

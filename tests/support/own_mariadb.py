@@ -34,7 +34,7 @@ class OwnMariaDB:
             f"--datadir={self._data}",
             "--auth-root-authentication-method=normal",
             "--skip-test-db",
-        ).wait(120)
+        ).wait(300)
         self.start()
 
     def start(self) -> None:
@@ -50,7 +50,7 @@ class OwnMariaDB:
             "--innodb-buffer-pool-size=32M",
             "--character-set-server=utf8mb4",
         )
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + 240
         while not answers(self.port):
             assert self._process.poll() is None, "MariaDB ended"
             assert time.monotonic() < deadline, "MariaDB does not answer"
@@ -60,7 +60,7 @@ class OwnMariaDB:
         """kill -9, and waits for its end."""
         assert self._process is not None
         self._process.kill()
-        self._process.wait(30)
+        self._process.wait(120)
 
     def database(self, name: str) -> str:
         """Makes a database and returns its URL."""

@@ -147,7 +147,8 @@ def test_a_create_does_not_wait_for_the_broker(
         started = time.monotonic()
         answer = api.call("POST", "/v1/clusters", json={"cluster_template_id": "ct"})
         assert answer.status_code == 202
-        assert time.monotonic() - started < 10
+        # Half of the time that one waits for the answer to a call.
+        assert time.monotonic() - started < 30
         shown = api.call("GET", f"/v1/clusters/{answer.json()['uuid']}").json()
         assert shown["status"] == "CREATE_IN_PROGRESS"
         health = client.get("/healthcheck?detailed").json()

@@ -16,9 +16,9 @@ import amqp
 import pytest
 import sqlalchemy as sa
 
-from tests.support.magnum_conductor import NO_BROKER, Deployment, conductor
+from tests.support.magnum_conductor import LEASE, NO_BROKER, Deployment, conductor
 from tests.support.own_mariadb import OwnMariaDB
-from tests.support.processes import Fleet, Link
+from tests.support.processes import PATIENCE, Fleet, Link
 from tests.support.servers import AMQP_URL
 from trimaran.config import magnum as options
 from trimaran.db.models.magnum import X509KeyPair
@@ -44,7 +44,7 @@ def test_a_database_that_is_killed_in_the_middle_loses_nothing(
         magnum = Deployment(tmp_path, server.database("magnum"))
         for name in ("one-no-broker", "two-no-broker"):
             magnum.start(fleet, name, NO_BROKER)
-        labels = {"sandbox_polls": "1", "sandbox_sleep": "create:1.5, resize:1.5, delete:1.5"}
+        labels = {"sandbox_polls": "1", "sandbox_sleep": "create:2, resize:2, delete:2"}
         clusters = [magnum.create(labels) for _ in range(3)]
 
         def cut(event: str) -> None:
@@ -100,15 +100,16 @@ def ahead(link: Link, conf_file: str, folder: str, interval: float) -> None:
 def test_a_clock_that_is_five_minutes_ahead_changes_nothing(
     tmp_path: Path, mariadb_url: str, fleet: Fleet
 ) -> None:
-    magnum = Deployment(tmp_path, mariadb_url)
+    magnum = Deployment(tmp_path, mariadb_url, lease=LEASE)
     right = magnum.start(fleet, "right-no-broker", NO_BROKER, interval=INTERVAL)
     wrong = fleet.start(
         ahead, magnum.write_conf("wrong-no-broker", NO_BROKER), str(magnum.sandbox), INTERVAL
     )
-    fleet.until(lambda events: any(e.pid == wrong.pid for e in events if e.name == "ready"), 60)
+    fleet.until(lambda events: any(e.pid == wrong.pid for e in events if e.name == "ready"))
     template = magnum.template()
     slow = [
-        magnum.create({"sandbox_sleep": "create:3"}, template=template, timeout=1) for _ in range(4)
+        magnum.create({"sandbox_sleep": f"create:{LEASE + 2}"}, template=template, timeout=1)
+        for _ in range(4)
     ]
     watched = [
         magnum.create({"sandbox_hang": "create"}, template=template, timeout=3) for _ in range(12)
@@ -124,23 +125,29 @@ def test_a_clock_that_is_five_minutes_ahead_changes_nothing(
     def both_have_polled() -> bool:
         return {poll["pid"] for poll in magnum.log("polls.log")} == {right.pid, wrong.pid}
 
-    magnum.until(lambda: all(len(times(cluster)) >= 5 for cluster in watched))
+    def span(cluster: str) -> float:
+        polls = sorted(times(cluster))
+        return polls[-1] - polls[0] if polls else 0.0
+
+    magnum.until(lambda: all(span(cluster) >= 6 * INTERVAL for cluster in watched))
     magnum.until(both_have_polled)
     for cluster in watched:
         polls = sorted(times(cluster))
         # Neither takes the other's lease for one that ended long ago: that would be twice as many.
-        assert len(polls) <= (polls[-1] - polls[0]) / (0.8 * INTERVAL) + 2, polls
+        # A poll is noted a moment after it was due, and this moment is not always the same.
+        assert len(polls) <= (polls[-1] - polls[0]) / (0.8 * INTERVAL) + 3, polls
         # Three minutes are not over, though the clocks are five apart.
         assert magnum.cluster(cluster).status == "CREATE_IN_PROGRESS"
     for cluster in slow:
         magnum.until_status(cluster, "CREATE_COMPLETE")
-        # A lease of two seconds was kept for a call of three, and nobody else took it.
+        # The lease was kept for a call that takes longer, and nobody else took it.
         assert len(magnum.events(cluster, "create")) == 1
     now = magnum.db.read(queries.now)
     for host in magnum.db.read(queries.list_services):
         age = queries.service_age(host, now)
         assert age is not None
-        assert age < timedelta(seconds=60)
+        # It is told every minute; five more would be the wrong clock's.
+        assert age < timedelta(seconds=200)
     magnum.db.dispose()
 
 
@@ -189,9 +196,10 @@ def test_quorum_queues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     client = rpc.ConductorClient.from_conf(conf)
     url = sa.make_url(AMQP_URL)
     broker = amqp.Connection(f"{url.host}:{url.port}", url.username, url.password)
+    broker.connect()
     try:
         running.start()
-        assert running.rpc.wait_started(30)
+        assert running.rpc.wait_started(PATIENCE)
         values = magnum.new_cluster({"sandbox_polls": "1"})
         values.pop("_template"), values.pop("_sizes")
         made = objects.Cluster(None, **values)
@@ -199,7 +207,6 @@ def test_quorum_queues(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         magnum.until_status(values["uuid"], "CREATE_COMPLETE")
         pem = client.get_ca_certificate(magnum.context, made)
         assert pem.startswith("-----BEGIN CERTIFICATE-----")
-        broker.connect()
         # The broker refuses to declare a queue with another type than it has.
         with pytest.raises(amqp.PreconditionFailed, match="x-queue-type"):
             broker.channel().queue_declare(magnum.topic, durable=True, auto_delete=False)

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.magnum_conductor import NO_BROKER, Deployment
+from tests.support.magnum_conductor import LEASE, NO_BROKER, Deployment
 from tests.support.processes import Fleet
 from trimaran.db.queries import magnum as queries
 
 INTERVAL = 1.0
+#: seconds for which the polls of a cluster are counted
+SPAN = 6.0
 
 
 @pytest.fixture
@@ -42,17 +44,19 @@ def test_f1_each_cluster_in_progress_is_polled_once_a_cycle(
         magnum.start(fleet, f"c{number}-no-broker", NO_BROKER, interval=INTERVAL)
     magnum.until(lambda: len(magnum.log("events.log")) >= 2 * len(clusters))
     began = time.time()
-    cycles = 3
 
-    magnum.until(
-        lambda: all(len(polls_of(magnum, c, began)) >= cycles for c in clusters), timeout=60
-    )
+    def span(cluster: str) -> float:
+        times = polls_of(magnum, cluster, began)
+        return times[-1] - times[0] if times else 0.0
 
-    seconds = time.time() - began
+    magnum.until(lambda: all(span(cluster) >= SPAN for cluster in clusters))
+
     for cluster in clusters:
         times = polls_of(magnum, cluster, began)
-        # 0.8 of an interval makes a cluster due again, however many conductors there are.
-        assert len(times) <= seconds / (0.8 * INTERVAL) + 1
+        # 0.8 of an interval makes a cluster due again, however many conductors there are;
+        # two that do not share would make it twice as many.  A poll is noted a moment
+        # after it was due, and this moment is not always the same.
+        assert len(times) <= (times[-1] - times[0]) / (0.8 * INTERVAL) + 3
 
 
 def test_a_dead_conductors_share_moves_to_the_others(magnum: Deployment, fleet: Fleet) -> None:
@@ -64,31 +68,29 @@ def test_a_dead_conductors_share_moves_to_the_others(magnum: Deployment, fleet: 
     first.kill()
     killed = time.time()
 
-    magnum.until(lambda: all(polls_of(magnum, c, killed) for c in clusters), timeout=60)
-
-    # Two cycles, and the time that the dead one's leases last.
-    late = max(polls_of(magnum, c, killed)[0] for c in clusters) - killed
-    assert late < 2 * INTERVAL + 2 + 2
+    # Two cycles and the time that the dead one's leases last, on a machine with nothing else to do.
+    magnum.until(
+        lambda: all(polls_of(magnum, c, killed) for c in clusters),
+        timeout=10 * (2 * INTERVAL + LEASE),
+    )
 
 
 def test_a_slow_cluster_delays_no_other(magnum: Deployment, fleet: Fleet) -> None:
     template = magnum.template()
-    slow = magnum.create({"sandbox_poll_sleep": "8"}, template=template)
+    slow = magnum.create({"sandbox_poll_sleep": "100"}, template=template)
     magnum.start(fleet, "one-no-broker", NO_BROKER)
     magnum.until(lambda: polls_of(magnum, slow, 0))
     quick = magnum.create({"sandbox_polls": "1"}, template=template)
-    began = time.time()
-    magnum.until_status(quick, "CREATE_COMPLETE")
-    # One cycle for the slow one, one for itself.
-    assert time.time() - began < 6
+    # Two cycles, not the hundred seconds that the slow one takes.
+    magnum.until_status(quick, "CREATE_COMPLETE", 60)
 
 
 def test_f22_a_heartbeat_for_each_host(magnum: Deployment, fleet: Fleet) -> None:
     for name in ("one-no-broker", "two-no-broker"):
         magnum.start(fleet, name, NO_BROKER)
     rows = magnum.until(lambda: len(found := magnum.db.read(queries.list_services)) == 2 and found)
-    assert sorted((r.host, r.binary, r.report_count) for r in rows) == [
-        ("one-no-broker", "magnum-conductor", 1),
-        ("two-no-broker", "magnum-conductor", 1),
+    assert sorted((r.host, r.binary) for r in rows) == [
+        ("one-no-broker", "magnum-conductor"),
+        ("two-no-broker", "magnum-conductor"),
     ]
-    assert all(row.last_seen_up is not None for row in rows)
+    assert all(row.last_seen_up is not None and row.report_count >= 1 for row in rows)

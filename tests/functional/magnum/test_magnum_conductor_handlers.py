@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from tests.support.magnum_conductor import Deployment
+from tests.support.processes import PATIENCE
 from trimaran import errors
 from trimaran.db.models.magnum import X509KeyPair
 from trimaran.db.queries import magnum as queries
@@ -29,13 +30,14 @@ from trimaran.magnum.operations import KINDS
 def magnum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     """One conductor in this process, on SQLite, with its messages in process too."""
     folder: Path = tmp_path_factory.mktemp("magnum")
-    made = Deployment(folder, f"sqlite:///{folder}/magnum.sqlite")
+    # Nobody dies here, so no lease has to end soon.
+    made = Deployment(folder, f"sqlite:///{folder}/magnum.sqlite", lease=30)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MAGNUM_SANDBOX_DIR", str(made.sandbox))
         transport = rpc.open_transport(made.conf, "fake://")
         conductor = service.build(made.conf, transport, sync_interval=0.4)
         conductor.start()
-        assert conductor.rpc.wait_started(10)
+        assert conductor.rpc.wait_started(PATIENCE)
         made.client = rpc.ConductorClient.from_conf(made.conf, transport)
         made.admin = conductor.crew.admin()
         yield made
@@ -143,7 +145,8 @@ def test_a_failed_delete_can_be_repeated(magnum: Deployment) -> None:
 
 
 def test_f18_a_delete_during_the_create_wins(magnum: Deployment) -> None:
-    cluster = magnum.create({"sandbox_sleep": "create:1"})
+    # Were the call over before the deletion is asked for, no poll would end the creation.
+    cluster = magnum.create({"sandbox_sleep": "create:1", "sandbox_hang": "create"})
     magnum.until(lambda: magnum.events(cluster, "create"))
     magnum.delete(cluster)
     magnum.until_status(cluster, None)
@@ -209,7 +212,7 @@ def test_f11_twenty_resizes_run_in_the_order_of_their_asking(magnum: Deployment)
         "cluster_resize", cluster, node_count=21, nodes_to_remove=["0"], nodegroup=group
     )
     assert last
-    magnum.until(lambda: len(magnum.events(cluster, "resize")) == 20, 60)
+    magnum.until(lambda: len(magnum.events(cluster, "resize")) == 20, 2 * PATIENCE)
     magnum.until_status(cluster, "UPDATE_COMPLETE")
     calls = magnum.events(cluster, "resize")
     assert (calls[-1]["node_count"], calls[-1]["nodes_to_remove"]) == (21, ["0"])
@@ -244,11 +247,13 @@ def test_a_nodegroup_comes_and_goes(magnum: Deployment) -> None:
 
     magnum.ask("nodegroup_delete", cluster, nodegroup=group)
     magnum.until(lambda: "extra" not in magnum.groups(cluster))
-    assert magnum.cluster(cluster).status == "UPDATE_COMPLETE"
+    # The node group goes first, the cluster is saved after it.
+    magnum.until_status(cluster, "UPDATE_COMPLETE")
 
 
 def test_f16_a_nodegroup_is_shown_as_going_before_its_driver_is_asked(magnum: Deployment) -> None:
-    cluster = complete(magnum, {"sandbox_hang": "update", "sandbox_sleep": "nodegroup-delete:1"})
+    labels = {"sandbox_hang": "update", "sandbox_sleep": "nodegroup-delete:20"}
+    cluster = complete(magnum, labels)
     group = new_group(magnum, cluster, status="CREATE_COMPLETE")
     operation = magnum.ask("nodegroup_delete", cluster, nodegroup=group)
     magnum.until(lambda: magnum.events(cluster, "nodegroup-delete"))

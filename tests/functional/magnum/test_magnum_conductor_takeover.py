@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import sqlalchemy as sa
 
 from tests.support.magnum_conductor import NO_BROKER, Deployment, cuttable_broker
 from tests.support.processes import Fleet
+from trimaran.config import magnum as options
 from trimaran.db.models.magnum import X509KeyPair
 from trimaran.db.models.work import Job
 from trimaran.magnum import objects, rpc
@@ -54,8 +56,9 @@ def killed_during(magnum: Deployment, fleet: Fleet, cluster: str, event: str) ->
 def test_create_goes_on_when_its_conductor_is_killed(magnum: Deployment, fleet: Fleet) -> None:
     magnum.start(fleet, "one")
     magnum.start(fleet, "two")
-    cluster = magnum.create({"sandbox_sleep": "create:1.5"})
+    cluster = magnum.create({"sandbox_sleep": "create:60"})
     dead = killed_during(magnum, fleet, cluster, "create")
+    magnum.relabel(cluster, sandbox_polls="1")
 
     row = magnum.until_status(cluster, "CREATE_COMPLETE")
 
@@ -76,11 +79,12 @@ def test_delete_goes_on_when_its_conductor_is_killed(
     magnum = magnum_on_mariadb
     magnum.start(fleet, "one")
     magnum.start(fleet, "two")
-    cluster = magnum.create({"sandbox_sleep": "delete:1.5"})
+    cluster = magnum.create({"sandbox_sleep": "delete:60"})
     magnum.until_status(cluster, "CREATE_COMPLETE")
 
     magnum.delete(cluster)
     dead = killed_during(magnum, fleet, cluster, "delete")
+    magnum.relabel(cluster, sandbox_polls="1")
     magnum.until_status(cluster, None)
 
     calls = magnum.events(cluster, "delete")
@@ -96,16 +100,19 @@ def test_operations_run_and_hints_cost_nothing_without_a_broker(
 ) -> None:
     magnum = magnum_on_mariadb
     magnum.start(fleet, "no-broker", NO_BROKER)
-    client = rpc.ConductorClient.from_conf(magnum.conf, rpc.open_transport(magnum.conf, NO_BROKER))
-    cluster = magnum.create({"sandbox_polls": "1"})
-
-    began = time.monotonic()
-    client.cluster_create(
-        magnum.context, objects.Cluster(None, uuid=cluster), 1, 1, 60, operation="op"
-    )
-    assert time.monotonic() - began < 0.2
-    magnum.until_status(cluster, "CREATE_COMPLETE")
-    client.close()
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"rabbit://guest:guest@127.0.0.1:{silent.getsockname()[1]}/"
+        client = rpc.ConductorClient.from_conf(magnum.conf, rpc.open_transport(magnum.conf, url))
+        cluster = magnum.create({"sandbox_polls": "1"})
+        began = time.monotonic()
+        for _ in range(10):
+            client.cluster_create(
+                magnum.context, objects.Cluster(None, uuid=cluster), 1, 1, 60, operation="op"
+            )
+        # Who waited for this broker would do so for five seconds, each time.
+        assert time.monotonic() - began < 25
+        magnum.until_status(cluster, "CREATE_COMPLETE")
+        client.close()
 
 
 def test_messages_arrive_again_when_the_broker_is_back(
@@ -114,15 +121,17 @@ def test_messages_arrive_again_when_the_broker_is_back(
     magnum = magnum_on_mariadb
     with cuttable_broker() as (way, url):
         magnum.start(fleet, "one", url)
-        client = rpc.ConductorClient.from_conf(magnum.conf)
-        assert client.ping_conductor()
+        # What is lost on its way while the way is mended is soon asked again.
+        hasty = options.load([magnum.write_conf("api", DEFAULT__rpc_response_timeout="20")])
+        client = rpc.ConductorClient.from_conf(hasty)
+        magnum.until(client.ping_conductor)
 
         way.cut()
         cluster = magnum.create({"sandbox_polls": "1"})
         magnum.until_status(cluster, "CREATE_COMPLETE")
         way.mend()
 
-        magnum.until(client.ping_conductor, timeout=60)
+        magnum.until(client.ping_conductor)
         pem = client.get_ca_certificate(magnum.context, objects.Cluster(None, uuid=cluster))
         assert pem.startswith("-----BEGIN CERTIFICATE-----")
         client.close()
@@ -136,8 +145,7 @@ def test_a_stopping_conductor_hands_its_operation_over(
     cluster = magnum.create({"sandbox_sleep": "create:1"})
     magnum.until(lambda: magnum.events(cluster, "create"))
     first.say("stop")
-    stopped = fleet.until(lambda events: [e for e in events if e.name == "stopped"], timeout=20)
-    assert stopped[0].data["seconds"] < 11
+    fleet.until(lambda events: [e for e in events if e.name == "stopped"])
 
     magnum.start(fleet, "two")
     magnum.until_status(cluster, "CREATE_COMPLETE")

@@ -257,13 +257,16 @@ def test_a_dripping_server_does_not_stretch_the_deadline(
     stub.healthz = drip
     tls = client_context(authority.certificate, client)
     began = time.monotonic()
-    with (
-        ClusterAPI(stub.url, tls, deadline=0.5) as api,
-        pytest.raises(NoAnswer, match="No answer within"),
-    ):
-        api.text("/healthz")
-    assert time.monotonic() - began < 3
-    over.set()
+    try:
+        with (
+            ClusterAPI(stub.url, tls, deadline=1) as api,
+            pytest.raises(NoAnswer, match="No answer within"),
+        ):
+            api.text("/healthz")
+        # Before the answer was larger than is read of one, which takes the server an hour.
+        assert time.monotonic() - began < 60
+    finally:
+        over.set()
 
 
 def test_f9_a_server_that_never_finishes_the_handshake_is_left(
@@ -297,10 +300,10 @@ def test_the_private_key_is_never_written_in_clear(
         return descriptor
 
     monkeypatch.setattr(k8s_client.os, "memfd_create", spied)
-    before = len(os.listdir("/proc/self/fd"))
     client_context(authority.certificate, client)
-    assert len(written) == 1
-    assert len(os.listdir("/proc/self/fd")) == before
+    [path] = written
+    # Closed: nothing is there, or by now something of another thread's.
+    assert not os.path.exists(path) or "memfd:" not in os.readlink(path)
     assert "BEGIN ENCRYPTED PRIVATE KEY" in client.private_key
 
 
@@ -318,11 +321,13 @@ def test_a_conductor_keeps_the_health_of_a_cluster(tmp_path: Path, fleet: Fleet)
         stub.nodes = [node("worker-0")]
         where = {"api_address": stub.url}
         magnum.db.write(lambda s: queries.update_cluster(s, cluster, where))
-        magnum.until(lambda: magnum.cluster(cluster).health_status == "HEALTHY")
-        assert magnum.cluster(cluster).health_status_reason == {
-            "api": "ok",
-            "worker-0.Ready": "True",
-        }
+        ready = {"api": "ok", "worker-0.Ready": "True"}
+
+        def healthy() -> bool:
+            row = magnum.cluster(cluster)
+            return (row.health_status, row.health_status_reason) == ("HEALTHY", ready)
+
+        magnum.until(healthy)
         stub.nodes = [node("worker-0", "False")]
         magnum.until(lambda: magnum.cluster(cluster).health_status == "UNHEALTHY")
     magnum.db.dispose()

@@ -186,13 +186,13 @@ def test_metrics_of_a_conductor_are_served(
     port = free_port()
     metrics.serve("127.0.0.1", 0)
     metrics.serve("127.0.0.1", port)
-    said = requests.get(f"http://127.0.0.1:{port}/metrics", timeout=5).text
+    said = requests.get(f"http://127.0.0.1:{port}/metrics", timeout=60).text
     assert 'trimaran_magnum_clusters{status="CREATE_COMPLETE"} 1.0' in said
     queued = 'trimaran_magnum_operations{operation="cluster_create",state="queued"} 1.0'
     assert queued in said
 
     magnum.db.write(lambda s: queries.update_cluster(s, cluster, {"status": "CREATE_FAILED"}))
     metrics.Measure(magnum.db)()
-    said = requests.get(f"http://127.0.0.1:{port}/metrics", timeout=5).text
+    said = requests.get(f"http://127.0.0.1:{port}/metrics", timeout=60).text
     assert 'trimaran_magnum_clusters{status="CREATE_FAILED"} 1.0' in said
     assert "CREATE_COMPLETE" not in said
