@@ -269,7 +269,8 @@ class _Run:
 
         def apply(session: Session) -> list[Item]:
             made = queries.add_items(session, self.adds, ids.mint)
-            for item, changes in self.updates:
+            # In one order everywhere: two describes then wait for each other, not in a circle.
+            for item, changes in sorted(self.updates, key=lambda each: each[0].id):
                 queries.update_item(
                     session, item.project_id, item.id, version=item.version, **changes
                 )

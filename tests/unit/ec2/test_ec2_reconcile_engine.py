@@ -89,6 +89,28 @@ def test_a_describe_of_an_unchanged_cloud_writes_nothing(
     assert len(statements) <= 8
 
 
+def test_changes_are_written_in_one_order(
+    openstack: OpenStack, me: Caller, ec2_db: Database
+) -> None:
+    """Whatever order the cloud lists in: processes would lock the rows crosswise otherwise."""
+    servers = {server["id"]: server for server in (openstack.server() for _ in range(6))}
+    found = _ids(me(describe_instances))
+    openstack.servers.clear()
+    me(describe_instances)
+    items = ec2_db.read(lambda s: queries.items_of(s, MINE, ["i"]))
+    for item in sorted(items, key=lambda each: each.id, reverse=True):
+        openstack.servers[str(item.os_id)] = servers[str(item.os_id)]
+    written: list[str] = []
+
+    def note(conn: Any, cursor: Any, statement: str, parameters: Any, *rest: Any) -> None:
+        if statement.startswith("UPDATE items"):
+            written.extend(value for value in parameters if value in found)
+
+    sa.event.listen(ec2_db.engine, "before_cursor_execute", note)
+    assert _ids(me(describe_instances)) == found
+    assert written == sorted(found)
+
+
 @pytest.mark.parametrize("selective", [False, True])
 def test_backend_calls_and_statements_do_not_grow_with_instances(
     openstack: OpenStack, me: Caller, ec2_db: Database, selective: bool
