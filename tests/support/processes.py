@@ -7,6 +7,7 @@ fork server: they start in milliseconds and inherit no thread.
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -140,8 +141,10 @@ class Fleet:
 
     def __exit__(self, *_error: object) -> None:
         for child in self.children:
-            if child.process.is_alive():
-                os.kill(child.pid, signal.SIGKILL)
+            # The fork server reaps: one may be gone before that is known here.
+            with contextlib.suppress(ProcessLookupError):
+                if child.process.is_alive():
+                    os.kill(child.pid, signal.SIGKILL)
         for child in self.children:
             child.process.join(PATIENCE)
             child.connection.close()
@@ -151,7 +154,9 @@ class Fleet:
 def _thread_states(pid: int) -> Iterator[str]:
     """The state letter of each thread (proc(5), stat: the field after the name)."""
     for task in Path(f"/proc/{pid}/task").iterdir():
-        yield (task / "stat").read_text().rpartition(")")[2].split()[0]
+        # A thread may end between the two looks.
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            yield (task / "stat").read_text().rpartition(")")[2].split()[0]
 
 
 def _main(target: Callable[..., None], connection: Connection, args: tuple[Any, ...]) -> None:
