@@ -30,7 +30,7 @@ def states(aws: Aws, ids: list[str]) -> set[str]:
 
 
 def wait_for(aws: Aws, ids: list[str], wanted: str) -> None:
-    deadline = time.monotonic() + 180
+    deadline = time.monotonic() + 400
     while (seen := states(aws, ids)) != {wanted}:
         assert time.monotonic() < deadline, seen
         time.sleep(1)

@@ -19,7 +19,7 @@ from tests.support.ec2_service import service
 from tests.support.ec2_tenant import Tenant, tenant
 from tests.support.ports import free_port
 
-WAIT = {"Delay": 1, "MaxAttempts": 180}
+WAIT = {"Delay": 1, "MaxAttempts": 300}
 
 
 @pytest.fixture(scope="module")

@@ -31,7 +31,7 @@ NETWORK = re.compile(
 )
 #: Parameters without which boto3 sends no request.
 NEEDED: dict[str, dict[str, Any]] = {"DescribeByoipCidrs": {"MaxResults": 5}}
-WAIT = {"Delay": 1, "MaxAttempts": 180}
+WAIT = {"Delay": 1, "MaxAttempts": 300}
 
 
 @pytest.fixture(scope="module")

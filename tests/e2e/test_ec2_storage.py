@@ -16,7 +16,7 @@ from tests.support.ec2 import Daemon
 from tests.support.ec2_service import Aws, cli, service
 from tests.support.ec2_tenant import Tenant, tenant, until
 
-WAIT = {"Delay": 1, "MaxAttempts": 120}
+WAIT = {"Delay": 1, "MaxAttempts": 300}
 TAG = {"Key": "suite", "Value": "storage e2e"}
 
 

@@ -97,6 +97,8 @@ def _start(on: contextlib.ExitStack, home: Path, cloud: CloudEnv, url: str) -> D
         begun = []
         for place in places:
             for command in (*options, "ec2-s3", "magnum-api"):
+                # Ends what has begun, also when another one does not begin.
+                stack = on.enter_context(contextlib.ExitStack())
                 folder = place / command
                 folder.mkdir()
                 port = free_port()
@@ -111,11 +113,9 @@ def _start(on: contextlib.ExitStack, home: Path, cloud: CloudEnv, url: str) -> D
                         "disable_ec2_classic": False,
                     }
                     conf = ec2_support.write_conf(folder, cloud, url, state_path=str(home), **more)
-                begun.append((command, pool.submit(_enter, command, conf, port, home)))
+                begun.append((command, pool.submit(_enter, stack, command, conf, port, home)))
         for command, future in begun:
-            daemon, stack = future.result()
-            on.enter_context(stack)
-            found.setdefault(command, []).append(daemon)
+            found.setdefault(command, []).append(future.result())
     conductors, logs = [], []
     for place in places:
         folder = place / "conductor"
@@ -137,11 +137,10 @@ def _start(on: contextlib.ExitStack, home: Path, cloud: CloudEnv, url: str) -> D
     )
 
 
-def _enter(command: str, conf: Path, port: int, home: Path) -> tuple[Daemon, contextlib.ExitStack]:
-    stack = contextlib.ExitStack()
+def _enter(stack: contextlib.ExitStack, command: str, conf: Path, port: int, home: Path) -> Daemon:
     # Magnum's API and conductors load the same drivers.
     driver = {"MAGNUM_SANDBOX_DIR": str(home / "driver")}
-    return stack.enter_context(running(command, conf, port, **driver)), stack
+    return stack.enter_context(running(command, conf, port, **driver))
 
 
 @contextlib.contextmanager
@@ -155,7 +154,7 @@ def _conductor(conf: Path, log: Path, home: Path) -> Iterator[subprocess.Popen[b
     finally:
         if process.poll() is None:
             process.terminate()
-        process.wait(60)
+        process.wait(120)
 
 
 def _events(log: Path, cluster: str) -> list[dict[str, Any]]:
@@ -168,7 +167,7 @@ def test_every_process_finds_its_parts(pairs: Deployment) -> None:
     bases = [console.base for console in pairs.consoles]
     bases += [d.url for d in (*pairs.ec2, *pairs.metadata, *pairs.s3, *pairs.magnum)]
     for base in bases:
-        answer = requests.get(f"{base}/healthcheck?detailed", timeout=60)
+        answer = requests.get(f"{base}/healthcheck?detailed", timeout=120)
         assert answer.status_code == 200, (base, answer.text)
 
 
@@ -182,13 +181,14 @@ def test_a_session_ends_in_both_consoles(pairs: Deployment) -> None:
 
 def test_an_instance_has_one_id_everywhere(pairs: Deployment) -> None:
     one, two = (pairs.client(each) for each in pairs.ec2)
-    images = one.describe_images(Filters=[{"Name": "name", "Values": ["cirros*"]}])["Images"]
+    named = [{"Name": "name", "Values": ["cirros-sandbox"]}]
+    images = one.describe_images(Filters=named)["Images"]
     launched = one.run_instances(
         ImageId=images[0]["ImageId"], InstanceType="m1.tiny", MinCount=1, MaxCount=1
     )["Instances"][0]
     identifier = launched["InstanceId"]
     two.get_waiter("instance_running").wait(
-        InstanceIds=[identifier], WaiterConfig={"Delay": 1, "MaxAttempts": 60}
+        InstanceIds=[identifier], WaiterConfig={"Delay": 1, "MaxAttempts": 300}
     )
     [shown] = two.describe_instances(InstanceIds=[identifier])["Reservations"][0]["Instances"]
     address = shown["PrivateIpAddress"]
@@ -208,7 +208,7 @@ def test_an_instance_has_one_id_everywhere(pairs: Deployment) -> None:
     assert told == [identifier, identifier]
     two.terminate_instances(InstanceIds=[identifier])
     one.get_waiter("instance_terminated").wait(
-        InstanceIds=[identifier], WaiterConfig={"Delay": 1, "MaxAttempts": 60}
+        InstanceIds=[identifier], WaiterConfig={"Delay": 1, "MaxAttempts": 300}
     )
 
 
@@ -255,7 +255,7 @@ def test_a_killed_process_of_each_leaves_a_service(pairs: Deployment) -> None:
             if any(row["pid"] == process.pid for row in _events(driver_log, cluster))
         )
         owner.kill()
-        owner.wait(10)
+        owner.wait(60)
         for daemon in (pairs.ec2[0], pairs.metadata[0], pairs.s3[0], pairs.magnum[0]):
             daemon.kill()
         pairs.consoles[0].kill()

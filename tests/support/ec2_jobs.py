@@ -17,7 +17,7 @@ from trimaran.db.models.work import Job
 from trimaran.ec2.jobs import Crew
 from trimaran.ec2.parts import Parts
 
-PATIENCE = 20.0
+PATIENCE = 120.0
 
 
 def jobs_of(db: Database, kind: str) -> list[Any]:

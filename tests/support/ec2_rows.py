@@ -32,7 +32,7 @@ from tests.support.ec2 import keys_of
 from tests.support.ec2_project import Project
 from tests.support.ec2_tenant import Tenant
 
-WAIT = {"Delay": 0.4, "MaxAttempts": 400}
+WAIT = {"Delay": 0.4, "MaxAttempts": 800}
 TYPE = "cirros256"
 OTHER_TYPE = "ds512M"
 #: What a row says when each of its conditions holds.
@@ -276,7 +276,7 @@ def held(**conditions: bool) -> str:
     return f"not so: {', '.join(missing)}" if missing else KEPT
 
 
-def until(question: Callable[[], Any], seconds: float = 180) -> Any:
+def until(question: Callable[[], Any], seconds: float = 300) -> Any:
     """The first answer that is not nothing."""
     deadline = time.monotonic() + seconds
     while not (answer := question()):

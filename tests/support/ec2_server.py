@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.support.cloud import DEMO, CloudEnv
 
-PATIENCE = 180.0
+PATIENCE = 300.0
 
 
 @contextlib.contextmanager
@@ -32,9 +32,9 @@ def server_with_key(cloud: CloudEnv, user_data: bytes) -> Iterator[dict[str, Any
 @contextlib.contextmanager
 def server_on_volume(cloud: CloudEnv) -> Iterator[str]:
     """An ACTIVE server of the demo project whose root is a volume; its id."""
-    images = cloud.call(DEMO, "image", "GET", "/v2/images")["images"]
+    images = cloud.call(DEMO, "image", "GET", "/v2/images?name=cirros-sandbox")["images"]
     device = {
-        "uuid": next(row["id"] for row in images if row["disk_format"] == "qcow2"),
+        "uuid": images[0]["id"],
         "source_type": "image",
         "destination_type": "volume",
         "boot_index": 0,

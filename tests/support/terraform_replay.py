@@ -30,7 +30,7 @@ _NAMES = re.compile(
     r"|\d{1,3}(?:\.\d{1,3}){3}(?!/|\d))(?![0-9A-Za-z])"
 )
 #: Seconds that something may be on its way.
-PATIENCE = 60.0
+PATIENCE = 240.0
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d\S*\Z")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ from trimaran.ec2.kinds.images.image_register import register_image
 from trimaran.ec2.parts import Parts
 from trimaran.ec2.protocol.errors import EC2Error
 
-PATIENCE = 120.0
+PATIENCE = 400.0
 IMAGE = os.urandom(2_000_000)
 LOCATION = "images/image.manifest.xml"
 
@@ -139,7 +140,7 @@ def test_a_killed_process_leaves_one_whole_image_and_no_files(
     cloud_env: CloudEnv,
 ) -> None:
     put(s3, bundle(IMAGE, part_size=500_000))
-    name = f"bundle {moment}"
+    name = f"bundle {moment} {uuid.uuid4().hex[:6]}"
     image_id = call(register_image, Name=name, ImageLocation=LOCATION)["ImageId"]
     assert shown(call, image_id)["State"] == "pending"
     finish(conf, parts, journal.BUNDLE, die_at=moment)
@@ -160,10 +161,11 @@ def test_a_broken_bundle_fails(
     conf: Path, parts: Parts, files: Path, s3: Any, call: Call, cloud_env: CloudEnv
 ) -> None:
     put(s3, bundle(IMAGE, part_size=500_000, recipient=other_key()))
-    image_id = call(register_image, Name="broken key", ImageLocation=LOCATION)["ImageId"]
+    name = f"broken key {uuid.uuid4().hex[:6]}"
+    image_id = call(register_image, Name=name, ImageLocation=LOCATION)["ImageId"]
     finish(conf, parts, journal.BUNDLE)
     assert shown(call, image_id)["State"] == "failed"
-    assert image_named(cloud_env, "broken key")["image_state"] == "failed_decrypt"
+    assert image_named(cloud_env, name)["image_state"] == "failed_decrypt"
     assert list(files.iterdir()) == []
     call(deregister_image, ImageId=image_id)
     with pytest.raises(EC2Error) as caught:
@@ -172,14 +174,15 @@ def test_a_broken_bundle_fails(
 
 
 def test_an_image_is_copied(conf: Path, parts: Parts, call: Call, cloud_env: CloudEnv) -> None:
-    images = call(describe_images, ExecutableUsers=["all"])["Images"]
-    source = next(row for row in images if row["RootDeviceType"] == "instance-store")
+    named = [{"Name": "name", "Values": ["cirros-sandbox"]}]
+    [source] = call(describe_images, Filters=named)["Images"]
     request = {"SourceImageId": source["ImageId"], "SourceRegion": "RegionOne"}
-    image_id = call(copy_image, Name="the copy", **request)["ImageId"]
+    name = f"the copy {uuid.uuid4().hex[:6]}"
+    image_id = call(copy_image, Name=name, **request)["ImageId"]
     finish(conf, parts, journal.COPY_IMAGE)
     made = shown(call, image_id)
-    assert (made["State"], made["Name"], made["Public"]) == ("available", "the copy", False)
-    row = image_named(cloud_env, "the copy")
+    assert (made["State"], made["Name"], made["Public"]) == ("available", name, False)
+    row = image_named(cloud_env, name)
     origin = cloud_env.call(DEMO, "image", "GET", f"/v2/images?name={source['Name']}")["images"][0]
     assert row["os_hash_value"] == origin["os_hash_value"]
     assert row["owner"] == cloud_env.session(DEMO).get_project_id()

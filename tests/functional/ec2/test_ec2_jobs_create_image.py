@@ -29,7 +29,7 @@ from trimaran.ec2.kinds.images.image_modify import deregister_image
 from trimaran.ec2.kinds.instances.instance import describe_instances
 from trimaran.ec2.parts import Parts
 
-PATIENCE = 120.0
+PATIENCE = 400.0
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def conf(cloud_env: CloudEnv, tmp_path_factory: pytest.TempPathFactory) -> Itera
     for url in _database("mariadb", home):
         migrate.upgrade(url, "ec2")
         # The patience with an answer of Nova that never came follows from these.
-        times = {"trimaran__connect_timeout": 2.0, "trimaran__read_timeout": 8.0}
+        times = {"trimaran__connect_timeout": 5.0, "trimaran__read_timeout": 15.0}
         yield write_conf(home, cloud_env, url, **times)
 
 

@@ -25,7 +25,7 @@ from trimaran.ec2.kinds.images.image_modify import deregister_image
 from trimaran.ec2.kinds.images.image_register import register_image
 from trimaran.ec2.parts import Parts
 
-PATIENCE = 120.0
+PATIENCE = 400.0
 DATA = os.urandom(300_000)
 
 Call = Callable[..., Any]

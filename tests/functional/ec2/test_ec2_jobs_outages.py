@@ -41,9 +41,9 @@ from trimaran.ec2.parts import Parts
 from trimaran.identity import Token
 
 OUTAGE = float(os.environ.get("TRIMARAN_TEST_OUTAGE", ec2_victims.LEASE + 1))
-PATIENCE = 120.0
+PATIENCE = 400.0
 #: The patience with an answer of Nova that never came follows from these.
-TIMES = {"trimaran__connect_timeout": 2.0, "trimaran__read_timeout": 8.0}
+TIMES = {"trimaran__connect_timeout": 5.0, "trimaran__read_timeout": 15.0}
 
 Call = Callable[..., Any]
 

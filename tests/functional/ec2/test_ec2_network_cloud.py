@@ -17,7 +17,7 @@ from tests.support.ec2_tenant import Tenant, tenant, until
 from tests.support.ports import free_port
 from trimaran.db import migrate
 
-WAIT = {"Delay": 1, "MaxAttempts": 120}
+WAIT = {"Delay": 1, "MaxAttempts": 300}
 FLAVOR = "cirros256"
 
 
@@ -81,8 +81,8 @@ def world(api: Daemon, cloud_env: CloudEnv) -> Iterator[World]:
         subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.20.1.0/24")["Subnet"]["SubnetId"]
         gateway = ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
         ec2.attach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc)
-        images = ec2.describe_images()["Images"]
-        image = next(row for row in images if row["RootDeviceType"] == "instance-store")
+        named = [{"Name": "name", "Values": ["cirros-sandbox"]}]
+        [image] = ec2.describe_images(Filters=named)["Images"]
         yield World(ec2, made, vpc, subnet, gateway, image["ImageId"])
 
 
@@ -92,7 +92,7 @@ def nothing_left(world: World) -> Iterator[None]:
     before = world.tenant.left()
     yield
     with contextlib.suppress(AssertionError):
-        until(lambda: world.tenant.left() == before, 20)
+        until(lambda: world.tenant.left() == before)
     assert world.tenant.left() == before
 
 

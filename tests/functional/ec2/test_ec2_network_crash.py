@@ -17,7 +17,7 @@ from tests.support.ec2_tenant import Tenant, tenant, until
 from tests.support.ports import free_port
 
 COUNT = 4
-# Short, because the patience with a silent process follows from them: 4 * (2 + 15) seconds.
+# Of the one that dies, because the patience with it follows from them: 4 * (2 + 15) seconds.
 TIMEOUTS = {"trimaran__connect_timeout": 2.0, "trimaran__read_timeout": 15.0}
 
 
@@ -28,14 +28,14 @@ def processes(
     """One that will be killed, and one that stays, on one database."""
     database = migrated(mariadb_url, "ec2")
 
-    def start(name: str, *, dies: bool = False) -> Any:
+    def start(name: str, *, dies: bool = False, **more: float) -> Any:
         home = tmp_path / name
         home.mkdir()
         port = free_port()
-        conf = write_conf(home, cloud_env, database, ec2api_listen_port=port, **TIMEOUTS)
+        conf = write_conf(home, cloud_env, database, ec2api_listen_port=port, **more)
         return running("ec2-api", conf, port, dies=dies)
 
-    with start("stays") as other, start("dies", dies=True) as victim:
+    with start("stays") as other, start("dies", dies=True, **TIMEOUTS) as victim:
         yield victim, other
 
 
@@ -61,8 +61,8 @@ def test_a_launch_with_interfaces_whose_process_is_killed_is_undone(
     subnet = ec2.create_subnet(VpcId=vpc, CidrBlock="10.20.1.0/24")["Subnet"]["SubnetId"]
     gateway = ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
     ec2.attach_internet_gateway(InternetGatewayId=gateway, VpcId=vpc)
-    images = ec2.describe_images()["Images"]
-    image = next(row for row in images if row["RootDeviceType"] == "instance-store")
+    named = [{"Name": "name", "Values": ["cirros-sandbox"]}]
+    [image] = ec2.describe_images(Filters=named)["Images"]
     before = mine.left()
     interfaces = [
         {"DeviceIndex": 0, "SubnetId": subnet, "AssociatePublicIpAddress": True},
@@ -83,7 +83,7 @@ def test_a_launch_with_interfaces_whose_process_is_killed_is_undone(
         with pytest.raises(BotoCoreError):
             launch.result()
     assert mine.left() != before
-    until(lambda: mine.left() == before, 240)
+    until(lambda: mine.left() == before, 400)
     assert ec2.describe_network_interfaces()["NetworkInterfaces"] == []
     assert ec2.describe_addresses()["Addresses"] == []
     assert ec2.describe_instances()["Reservations"] == []

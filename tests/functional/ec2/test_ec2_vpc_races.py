@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -16,6 +15,7 @@ from tests.conftest import _database
 from tests.support.cloud import CloudEnv
 from tests.support.ec2 import Daemon, running, write_conf
 from tests.support.ec2_project import Project, fresh_project
+from tests.support.ec2_tenant import until
 from tests.support.ports import free_port
 from trimaran.db import migrate
 
@@ -46,14 +46,6 @@ def processes(
         migrate.upgrade(database, "ec2")
         with start("stays") as other, start("dies", dies=True) as victim:
             yield other, victim
-
-
-def _until(question: Callable[[], Any], seconds: float) -> Any:
-    deadline = time.monotonic() + seconds
-    while not (answer := question()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    return answer
 
 
 def _kill(daemon: Daemon) -> None:
@@ -102,7 +94,7 @@ def test_what_a_killed_process_began_is_finished_by_the_other(
     other, victim = processes
     with ThreadPoolExecutor(1) as pool:
         look = pool.submit(victim.client(project.keys).describe_vpcs)
-        _until(lambda: project.listed("networks"), 60)
+        until(lambda: project.listed("networks"), pause=0.05)
         _kill(victim)
         with contextlib.suppress(BotoCoreError):
             pytest.fail(f"the victim answered: {look.result()}")

@@ -39,7 +39,7 @@ def outcome(call: Any, **arguments: Any) -> tuple[int, str]:
     return FINE
 
 
-def heals(call: Any, tries: int = 60) -> bool:
+def heals(call: Any, tries: int = 400) -> bool:
     """Whether a call works again soon; the deck backs off for a second at most."""
     pause = threading.Event()
     return any(outcome(call) == FINE or pause.wait(0.25) for _ in range(tries))
@@ -168,7 +168,8 @@ def test_nova_away(
         proxy.cut()
         assert outcome(ec2.describe_instances) == UNAVAILABLE
         assert outcome(ec2.describe_availability_zones) == UNAVAILABLE
-        image = ec2.describe_images(ExecutableUsers=["all"])["Images"][0]["ImageId"]
+        named = [{"Name": "name", "Values": ["cirros-sandbox"]}]
+        image = ec2.describe_images(Filters=named)["Images"][0]["ImageId"]
         run = {"ImageId": image, "InstanceType": "m1.tiny", "MinCount": 1, "MaxCount": 1}
         assert outcome(ec2.run_instances, **run) == UNAVAILABLE
         proxy.mend()

@@ -125,8 +125,8 @@ def test_values_that_need_quoting_survive_every_form(api: Daemon, keys: Keys, ki
     [
         ("0", {"Timestamp": 0}),
         ("1", {"Timestamp": 0}),
-        ("1", {"Expires": 60}),
-        ("2", {"Expires": 60}),
+        ("1", {"Expires": 240}),
+        ("2", {"Expires": 240}),
         ("2", {}),
     ],
 )
