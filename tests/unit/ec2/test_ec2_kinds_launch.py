@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import threading
 from typing import Any
 
@@ -516,6 +517,24 @@ def test_nova_hears_of_types_that_cinder_has(openstack: OpenStack, me: Caller, a
     told = {row.get("device_name"): row.get("volume_type") for row in _devices(openstack)[1:]}
     # EC2's own name stands for Cinder's default type where the operator made none.
     assert told == {"vdb": "gp2", "vdc": None, "vdd": "fast"}
+
+
+def test_the_type_of_an_images_device_stays_unless_another_is_named(
+    openstack: OpenStack, me: Caller
+) -> None:
+    brought = [
+        {"device_name": f"/dev/{name}", "volume_size": 1, "volume_type": "fast"}
+        for name in ("vdb", "vdc")
+    ]
+    openstack.image(bdm_v2="True", block_device_mapping=json.dumps(brought))
+    [image] = me(describe_images)["Images"]
+    rows = [
+        {"DeviceName": "/dev/vdb", "Ebs": {"VolumeSize": 2}},
+        {"DeviceName": "/dev/vdc", "Ebs": {"VolumeType": "gp3"}},
+    ]
+    _run(me, image["ImageId"], BlockDeviceMappings=rows)
+    told = {row.get("device_name"): row.get("volume_type") for row in _devices(openstack)[1:]}
+    assert told == {"/dev/vdb": "fast", "/dev/vdc": None}
 
 
 @pytest.mark.parametrize(

@@ -192,8 +192,9 @@ def device_of(
             raise missing("BlockDeviceMapping.Ebs.VolumeSize")
     if size is not None:
         made["volume_size"] = size
-    if ebs.get("VolumeType"):
-        made["volume_type"] = ebs["VolumeType"]
+    kind = ebs.get("VolumeType", device.kind if device else "")
+    if kind:
+        made["volume_type"] = kind
     return made
 
 

@@ -25,7 +25,7 @@ ROOT = "root"
 def with_types(
     ctx: Context, entries: Mapping[str, Mapping[str, Any]]
 ) -> tuple[dict[str, Mapping[str, Any]], dict[str, str]]:
-    """Block device mappings with Cinder's types only, and the names that stood for its default.
+    """Block device mappings with Cinder's types only ("" is its default), and EC2's own names.
 
     Args:
         ctx: the request.
@@ -52,8 +52,7 @@ def with_types(
                 "BlockDeviceMapping.Ebs.VolumeType", kind[:255], "Unknown volume type."
             )
         names[name] = kind
-        ebs = {key: value for key, value in entries[name]["Ebs"].items() if key != "VolumeType"}
-        made[name] = {**entries[name], "Ebs": ebs}
+        made[name] = {**entries[name], "Ebs": {**entries[name]["Ebs"], "VolumeType": ""}}
     return made, names
 
 
