@@ -127,7 +127,9 @@ def _database(kind: str, tmp_path: Path) -> Iterator[str]:
     elif kind == "mariadb":
         yield from _server_database(MYSQL_URL, {"create": "CHARACTER SET utf8mb4", "drop": ""})
     else:
-        yield from _server_database(POSTGRESQL_URL, {"create": "", "drop": "WITH (FORCE)"})
+        # Of the template that nobody connects to, autovacuum neither: it must not be in use.
+        options = {"create": "TEMPLATE template0", "drop": "WITH (FORCE)"}
+        yield from _server_database(POSTGRESQL_URL, options)
 
 
 @pytest.fixture(params=["sqlite", "mariadb", "postgresql"])

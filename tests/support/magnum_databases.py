@@ -9,10 +9,11 @@ from collections.abc import Iterator
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.orm import Session
 
 from tests.conftest import _database
 from tests.support.databases import KINDS
-from trimaran.db import migrate, urls
+from trimaran.db import Database, migrate
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -48,10 +49,14 @@ def magnum_mariadb_url(shared_magnum_mariadb_url: str) -> str:
 
 
 def emptied(url: str) -> str:
-    """Deletes all rows."""
-    engine = sa.create_engine(urls.parse(url), poolclass=sa.pool.NullPool)
-    with engine.begin() as connection:
-        for table in sa.inspect(connection).get_table_names():
+    """Deletes all rows; what a killed process was at may be in the way for a moment."""
+    db = Database(url)
+
+    def unit(session: Session) -> None:
+        for table in sa.inspect(session.connection()).get_table_names():
             if not table.endswith("version"):
-                connection.execute(sa.text(f"DELETE FROM {table}"))
+                session.execute(sa.text(f"DELETE FROM {table}"))
+
+    db.write(unit, attempts=20)
+    db.dispose()
     return url
