@@ -40,7 +40,7 @@ def test_one_runs_in_the_caller_s_thread() -> None:
 
 
 def test_they_run_at_the_same_time() -> None:
-    meeting = threading.Barrier(3, timeout=10)
+    meeting = threading.Barrier(3, timeout=60)
     found = gather(a=meeting.wait, b=meeting.wait, c=meeting.wait)
     assert sorted(found.values()) == [0, 1, 2]
 
@@ -50,7 +50,7 @@ def test_the_first_error_by_order_after_all_have_ended() -> None:
     gate = threading.Event()
 
     def late() -> None:
-        assert gate.wait(10)
+        assert gate.wait(60)
         ended.append("late")
 
     def early() -> None:
@@ -78,7 +78,7 @@ def test_an_error_of_the_only_one() -> None:
 def test_context_goes_in_and_does_not_come_out() -> None:
     place: ContextVar[str] = ContextVar("place", default="nowhere")
     place.set("here")
-    meeting = threading.Barrier(3, timeout=10)
+    meeting = threading.Barrier(3, timeout=60)
 
     def move() -> str:
         # Three threads, or the caller would do it all by itself.
@@ -103,7 +103,7 @@ def test_nested_in_a_full_pool(small_pool: ThreadPoolExecutor) -> None:
     answers: list[int] = []
     runner = threading.Thread(target=lambda: answers.append(level(4)), daemon=True)
     runner.start()
-    runner.join(20)
+    runner.join(60)
     assert answers == [3**4]
 
 
@@ -118,7 +118,7 @@ def test_makes_progress_while_others_hold_the_pool(small_pool: ThreadPoolExecuto
 def test_calls_and_headers_of_all_threads(requests_mock: mocking.Mocker) -> None:
     requests_mock.get("http://nova.test/x", text="{}")
     session = identity().session_for(token())
-    meeting = threading.Barrier(3, timeout=10)
+    meeting = threading.Barrier(3, timeout=60)
 
     def call() -> None:
         meeting.wait()
@@ -144,7 +144,7 @@ def test_the_pool_has_a_bound() -> None:
             peak[0] = max(peak[0], running[0])
             if running[0] == fanout._SIZE + 1:
                 enough.set()
-        enough.wait(10)
+        enough.wait(60)
         with lock:
             running[0] -= 1
 

@@ -53,7 +53,7 @@ class Clock:
 
 
 def _settled(extensions: Extensions, region: str, wanted: list[str]) -> bool:
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while time.monotonic() < until:
         if extensions.names(region) == wanted:
             return True

@@ -859,7 +859,7 @@ def test_config_answers_while_every_thread_waits_for_keystone(build: Build, clou
         try:
             assert waiting.acquire(timeout=30)
             for path in ("/api/v1/config", "/healthcheck"):
-                assert pool.submit(client.get, path).result(timeout=20).status_code == 200
+                assert pool.submit(client.get, path).result(timeout=50).status_code == 200
         finally:
             gate.set()
         assert [login.result(60).status_code for login in logins] == [200, 200]

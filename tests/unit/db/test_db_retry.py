@@ -153,12 +153,12 @@ def test_what_only_an_operator_can_mend_is_not_tried_again(db: Database):
 
 
 def test_a_full_pool_is_unavailable_after_its_timeout(db: Database):
-    inside, over = threading.Barrier(3, timeout=10), threading.Event()
+    inside, over = threading.Barrier(3, timeout=60), threading.Event()
 
     def occupy() -> None:
         def unit(session: Session) -> None:
             inside.wait()
-            over.wait(10)
+            over.wait(60)
 
         db.read(unit)
 
@@ -170,7 +170,7 @@ def test_a_full_pool_is_unavailable_after_its_timeout(db: Database):
         db.read(console.list_settings)
     over.set()
     for thread in threads:
-        thread.join(10)
+        thread.join(60)
     assert db.read(console.list_settings) == {}
 
 

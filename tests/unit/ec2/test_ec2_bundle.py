@@ -244,7 +244,7 @@ def test_a_header_that_claims_gigabytes_costs_nothing(kind: bytes) -> None:
     info.size = 8 << 30
     began = time.monotonic()
     refusal(Bundle(info.tobuf(format=tarfile.GNU_FORMAT) + bytes(10_000)))
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30
 
 
 def test_headers_without_end() -> None:

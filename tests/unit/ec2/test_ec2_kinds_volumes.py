@@ -219,7 +219,7 @@ def test_ten_first_describes_agree(openstack: Storage, me: Caller) -> None:
     barrier = threading.Barrier(4)
 
     def look(_: int) -> str:
-        barrier.wait(10)
+        barrier.wait(60)
         return str(_volumes(me)[0]["VolumeId"])
 
     with ThreadPoolExecutor(4) as pool:
@@ -323,7 +323,7 @@ def test_two_requests_with_one_token_at_once(openstack: Storage, me: Caller) -> 
     barrier = threading.Barrier(4)
 
     def create(_: int) -> str:
-        barrier.wait(10)
+        barrier.wait(60)
         return str(me(create_volume, Size=1, ClientToken="t")["VolumeId"])
 
     with ThreadPoolExecutor(4) as pool:

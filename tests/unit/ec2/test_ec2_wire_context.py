@@ -40,7 +40,7 @@ def test_once_computes_once_however_many_ask() -> None:
         return object()
 
     def ask() -> object:
-        together.wait(10)
+        together.wait(60)
         return ctx.once("servers", thunk)
 
     with ThreadPoolExecutor(8) as pool:

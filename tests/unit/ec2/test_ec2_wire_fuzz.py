@@ -197,7 +197,7 @@ def test_no_request_of_its_shape_makes_an_action_fail(
         started = time.monotonic()
         status, body = send(dispatcher, action, sent)
         assert status in (200, 400, 403, 404, 412, 503), (sent, body)
-        assert time.monotonic() - started < 20
+        assert time.monotonic() - started < 60
 
     run()
 
@@ -220,4 +220,4 @@ def test_large_and_hostile_requests_are_answered_in_time(
 ) -> None:
     started = time.monotonic()
     assert send(dispatcher, "DescribeInstances", sent)[0] in (200, 400)
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < 60

@@ -159,13 +159,13 @@ class Slow:
     def __call__(self) -> Token:
         self.times += 1
         self.begun.set()
-        assert self.end.wait(10)
+        assert self.end.wait(60)
         return self.answer()
 
 
 def _start_waiting(cache: TokenCache, pool: ThreadPoolExecutor, slow: Slow, count: int) -> list:
     first = pool.submit(cache.get, "a", slow)
-    assert slow.begun.wait(10)
+    assert slow.begun.wait(60)
     entered = [threading.Event() for _ in range(count)]
 
     def late(event: threading.Event) -> Token:
@@ -174,7 +174,7 @@ def _start_waiting(cache: TokenCache, pool: ThreadPoolExecutor, slow: Slow, coun
 
     others = [pool.submit(late, event) for event in entered]
     for event in entered:
-        assert event.wait(10)
+        assert event.wait(60)
     return [first, *others]
 
 
@@ -210,7 +210,7 @@ def test_forgotten_while_asked_is_not_remembered() -> None:
     slow = Slow(lambda: token("a"))
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(cache.get, "a", slow)
-        assert slow.begun.wait(10)
+        assert slow.begun.wait(60)
         cache.forget("a")
         slow.end.set()
         answer.result(10)

@@ -181,7 +181,7 @@ class TestCounting:
         with count_calls() as here, count_calls(everywhere=True) as all_threads:
             thread = threading.Thread(target=session.get, args=(NOVA,))
             thread.start()
-            thread.join(10)
+            thread.join(60)
         session.get(NOVA)
         assert (here.total, all_threads.total) == (0, 1)
 

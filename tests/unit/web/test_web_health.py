@@ -77,7 +77,7 @@ def test_many_callers_share_one_round() -> None:
     def probe() -> None:
         nonlocal asked
         asked += 1
-        gate.wait(10)
+        gate.wait(60)
 
     async def scenario() -> None:
         probes = Probes({"p": probe}, interval=60)
@@ -101,14 +101,17 @@ def test_a_probe_that_hangs_is_bad_after_its_time_and_is_not_started_again() -> 
     def hang() -> None:
         nonlocal started
         started += 1
-        gate.wait(30)
+        gate.wait(60)
 
     async def scenario() -> None:
         probes = Probes({"hang": hang, "good": lambda: None}, interval=0, timeout=0.05)
-        for _ in range(3):
+        rounds, good = 0, False
+        while rounds < 3 or not good:
             results, _age = await probes.results()
             assert not results["hang"].ok
-            assert results["good"].ok
+            # It has a thread, and as little time.
+            good = good or results["good"].ok
+            rounds += 1
         assert started == 1
         gate.set()
         # The old question's answer counts; the next round asks anew.
