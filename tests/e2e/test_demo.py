@@ -96,23 +96,23 @@ def test_the_environment_file_is_private_and_complete(where: tuple[Path, str]) -
 
 def test_every_service_is_healthy_in_detail(where: tuple[Path, str]) -> None:
     for name, port in SERVICES.items():
-        answer = requests.get(f"http://127.0.0.1:{port}/healthcheck?detailed", timeout=30)
+        answer = requests.get(f"http://127.0.0.1:{port}/healthcheck?detailed", timeout=120)
         assert answer.status_code == 200, (name, answer.text)
 
 
 def test_a_browser_finds_the_console_the_api_and_the_cloud(where: tuple[Path, str]) -> None:
     site = f"http://127.0.0.1:{proxy.PORT}"
-    page = requests.get(f"{site}/base/overview", timeout=30)
+    page = requests.get(f"{site}/base/overview", timeout=120)
     assert '<div id="app">' in page.text
     assert page.cookies["lang"] == "en"
     api = f"{site}/api/openstack/skyline/api/v1"
-    assert "Default" in requests.get(f"{api}/contrib/domains", timeout=60).json()
+    assert "Default" in requests.get(f"{api}/contrib/domains", timeout=120).json()
     browser = requests.Session()
     person = {"username": "demo", "password": "password", "domain": "Default"}
-    profile = browser.post(f"{api}/login", json=person, timeout=60).json()
+    profile = browser.post(f"{api}/login", json=person, timeout=120).json()
     token = {"X-Auth-Token": profile["keystone_token"]}
     nova = site + profile["endpoints"]["nova"] + "/v2.1/flavors"
-    assert requests.get(nova, headers=token, timeout=60).json()["flavors"]
+    assert requests.get(nova, headers=token, timeout=120).json()["flavors"]
 
 
 def test_a_second_run_is_harmless(where: tuple[Path, str], cloud_env: CloudEnv) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import click
 
-START_SECONDS = 60.0
+START_SECONDS = 180.0
 STOP_SECONDS = 40.0
 
 

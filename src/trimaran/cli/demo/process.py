@@ -19,7 +19,7 @@ PORTS = {"console": 9998, "ec2": 8788, "metadata": 8789, "s3": 3334, "magnum": 9
 def answers(port: int, path: str) -> bool:
     """Whether somebody on this port of loopback answers 200 to a GET of the path."""
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=20) as answer:
             return bool(answer.status == 200)
     except (urllib.error.URLError, OSError):
         return False

@@ -18,7 +18,7 @@ import click
 
 CLUSTER = "tour-cluster"
 TEMPLATE = "tour-template"
-CLUSTER_SECONDS = 180.0
+CLUSTER_SECONDS = 600.0
 
 BOTO3 = """\
 import boto3, os
