@@ -223,5 +223,12 @@ def _exclusive(engine: sa.Engine) -> Iterator[sa.Connection]:
         return
     with engine.execution_options(trimaran_write=True).begin() as connection:
         if engine.dialect.name == "postgresql":
+            # Another's migration may take longer than a table's lock may be waited for.
+            _wait_for_locks(connection, urls.MIGRATION_PATIENCE)
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_ADVISORY_LOCK)))
+            _wait_for_locks(connection, urls.LOCK_TIMEOUT)
         yield connection
+
+
+def _wait_for_locks(connection: sa.Connection, seconds: int) -> None:
+    connection.execute(sa.text(f"SET LOCAL lock_timeout = '{seconds}s'"))

@@ -20,11 +20,10 @@ from sqlalchemy import exc
 from trimaran import errors
 from trimaran.db.clock import db_now
 from trimaran.db.faults import Fault, classify
+from trimaran.db.urls import MIGRATION_PATIENCE
 
 #: Seconds without renewal after which a holder counts as dead.
 TTL = 20.0
-#: Seconds that another's migration is waited for.
-PATIENCE = 600.0
 
 _lock = sa.Table(
     "trimaran_migration_lock",
@@ -44,12 +43,12 @@ def row_lease(engine: sa.Engine) -> Iterator[None]:
         engine: one that gives each caller a connection of its own.
 
     Raises:
-        Unavailable: somebody else has held it for PATIENCE seconds.
+        Unavailable: somebody else has held it for MIGRATION_PATIENCE seconds.
     """
     owner = uuid.uuid4().hex
     with engine.begin() as connection:
         connection.execute(sa.schema.CreateTable(_lock, if_not_exists=True))
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + MIGRATION_PATIENCE
     while not _claim(engine, owner):
         if time.monotonic() > deadline:
             raise errors.Unavailable("Another process is migrating.", service="database")

@@ -9,6 +9,8 @@ database and must be set when a connection opens is here.
 from __future__ import annotations
 
 import os
+import sqlite3
+import time
 from typing import Any
 
 import sqlalchemy
@@ -30,6 +32,8 @@ DRIVERS = {
 CONNECT_TIMEOUT = 5
 #: Seconds that a statement waits for another transaction's lock.
 LOCK_TIMEOUT = 10
+#: Seconds that a migration waits for another one.
+MIGRATION_PATIENCE = 600
 #: Seconds without a byte from a MySQL server before the connection counts as lost.
 READ_TIMEOUT = 60
 #: Seconds after which an idle connection is replaced (oslo.db connection_recycle_time).
@@ -123,22 +127,28 @@ def make_engine(url: URL, *, pool_size: int, pool_timeout: float) -> Engine:
         pool_reset_on_return=None,
         # Values may be secrets; error texts are logged.
         hide_parameters=True,
-        **_options(url, read_timeout=READ_TIMEOUT),
+        **_options(url, read_timeout=READ_TIMEOUT, turn_timeout=CONNECT_TIMEOUT),
     )
     prepare(engine)
     return engine
 
 
 def make_migration_engine(url: URL) -> Engine:
-    """Makes an engine without pool and without a limit on a statement's time."""
+    """Makes an engine without pool and without a limit on a statement's time.
+
+    On SQLite its turn to write is waited for as long as another's migration may take.
+    """
     engine = sqlalchemy.create_engine(
-        url, poolclass=NullPool, hide_parameters=True, **_options(url, read_timeout=None)
+        url,
+        poolclass=NullPool,
+        hide_parameters=True,
+        **_options(url, read_timeout=None, turn_timeout=MIGRATION_PATIENCE),
     )
     prepare(engine)
     return engine
 
 
-def _options(url: URL, *, read_timeout: int | None) -> dict[str, Any]:
+def _options(url: URL, *, read_timeout: int | None, turn_timeout: int) -> dict[str, Any]:
     kind = url.get_backend_name()
     if kind == "mysql":
         connect: dict[str, Any] = {}
@@ -173,7 +183,7 @@ def _options(url: URL, *, read_timeout: int | None) -> dict[str, Any]:
                 "tcp_user_timeout": READ_TIMEOUT * 1000,
             },
         }
-    return {"connect_args": {"check_same_thread": False, "timeout": CONNECT_TIMEOUT}}
+    return {"connect_args": {"check_same_thread": False, "timeout": turn_timeout}}
 
 
 def prepare(engine: Engine) -> None:
@@ -196,10 +206,27 @@ def _sqlite_connect(dbapi_connection: Any, _record: Any) -> None:
     # The driver must not begin transactions by itself: see _sqlite_begin.
     dbapi_connection.isolation_level = None
     cursor = dbapi_connection.cursor()
-    # Readers and one writer at the same time, in several processes.
-    cursor.execute("PRAGMA journal_mode=WAL")
+    _write_ahead(cursor)
     cursor.execute("PRAGMA foreign_keys=ON")
     cursor.close()
+
+
+def _write_ahead(cursor: sqlite3.Cursor) -> None:
+    """Has readers and one writer at the same time, in several processes.
+
+    Those who open a new file in the same moment are in each other's way here, and for this
+    lock SQLite itself does not wait.
+    """
+    limit = time.monotonic() + CONNECT_TIMEOUT
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
+            if not busy or time.monotonic() > limit:
+                raise
+            time.sleep(0.01)
 
 
 def _sqlite_begin(connection: sqlalchemy.Connection) -> None:

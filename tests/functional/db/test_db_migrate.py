@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import sqlalchemy as sa
@@ -12,10 +13,10 @@ from alembic.runtime.migration import MigrationContext
 from click.testing import CliRunner
 
 from tests.support import work_processes
-from tests.support.processes import Fleet
+from tests.support.processes import PATIENCE, Fleet
 from trimaran import errors
 from trimaran.cli.db import db as db_command
-from trimaran.db import Database, migrate
+from trimaran.db import Database, migrate, migration_lock, urls
 from trimaran.db.queries import console
 
 HULLS = ("console", "ec2", "magnum", "all")
@@ -154,8 +155,6 @@ def test_processes_that_migrate_at_the_same_time(db_url: str):
 def test_a_process_killed_while_it_migrates_does_not_block_the_next(
     db_url: str, migrated: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ):
-    from trimaran.db import migration_lock
-
     monkeypatch.setattr(migration_lock, "TTL", 1.0)
     with Fleet() as fleet:
         child = fleet.start(work_processes.upgrade_and_hang, db_url, 1.0)
@@ -163,6 +162,24 @@ def test_a_process_killed_while_it_migrates_does_not_block_the_next(
         child.kill()
         migrated(db_url, "all")
     assert migrate.check(db_url, "all").ok
+
+
+def test_another_s_migration_is_waited_for_longer_than_a_table_s_lock(
+    db_url: str, migrated: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(migration_lock, "TTL", 1.0)
+    kind = sa.make_url(db_url).get_backend_name()
+    if limit := {"sqlite": "CONNECT_TIMEOUT", "postgresql": "LOCK_TIMEOUT"}.get(kind):
+        monkeypatch.setattr(urls, limit, 1)
+    with Fleet() as fleet, ThreadPoolExecutor(1) as pool:
+        child = fleet.start(work_processes.upgrade_and_hang, db_url, 1.0)
+        fleet.until(lambda events: fleet.named("inside"))
+        second = pool.submit(migrated, db_url, "console")
+        with pytest.raises(TimeoutError):
+            second.result(2.5)
+        child.kill()
+        second.result(PATIENCE)
+    assert migrate.check(db_url, "console").ok
 
 
 def test_a_newer_database_is_told_and_left_alone(db_url: str):

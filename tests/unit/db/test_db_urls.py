@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,38 @@ def test_a_database_in_memory_is_one_for_all_threads():
     db.write(lambda session: session.execute(sa.text("INSERT INTO t VALUES (1)")))
     assert db.read(lambda session: session.scalar(sa.text("SELECT a FROM t"))) == 1
     db.dispose()
+
+
+class _Cursor:
+    """One that finds the file taken a few times, then free."""
+
+    def __init__(self, code: int, times: int) -> None:
+        self.code, self.left, self.asked = code, times, 0
+
+    def execute(self, statement: str) -> None:
+        assert statement == "PRAGMA journal_mode=WAL"
+        self.asked += 1
+        if self.left:
+            self.left -= 1
+            error = sqlite3.OperationalError("database is locked")
+            error.sqlite_errorcode = self.code
+            raise error
+
+
+def test_those_who_open_a_new_file_at_once_wait_for_each_other():
+    cursor = _Cursor(sqlite3.SQLITE_BUSY, 3)
+    urls._write_ahead(cursor)  # type: ignore[arg-type]
+    assert cursor.asked == 4
+
+
+def test_what_is_no_matter_of_waiting_is_told_at_once():
+    cursor = _Cursor(sqlite3.SQLITE_READONLY, 1)
+    with pytest.raises(sqlite3.OperationalError):
+        urls._write_ahead(cursor)  # type: ignore[arg-type]
+    assert cursor.asked == 1
+
+
+def test_a_file_that_stays_taken_is_told_in_the_end(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(urls, "CONNECT_TIMEOUT", 0)
+    with pytest.raises(sqlite3.OperationalError):
+        urls._write_ahead(_Cursor(sqlite3.SQLITE_BUSY, 10**6))  # type: ignore[arg-type]
