@@ -89,6 +89,10 @@ class Script:
         assert self.ec2.get_ebs_encryption_by_default()["EbsEncryptionByDefault"] is False
         assert self.ec2.get_serial_console_access_status()["SerialConsoleAccessEnabled"] is False
         assert self.ec2.get_instance_metadata_defaults()["AccountLevel"] == {}
+        self.ec2.modify_instance_metadata_defaults(HttpPutResponseHopLimit=2)
+        preferred = self.ec2.get_instance_metadata_defaults()["AccountLevel"]
+        assert preferred == {"HttpPutResponseHopLimit": 2, "ManagedBy": "account"}
+        self.ec2.modify_instance_metadata_defaults(HttpPutResponseHopLimit=-1)
 
     def step_03_types(self) -> None:
         types = self.ec2.describe_instance_types(InstanceTypes=["m1.tiny"])["InstanceTypes"]
