@@ -41,12 +41,8 @@ servers: $(VENV)/.ready
 	@$(BIN)/trimaran sandbox up --with postgresql
 
 .PHONY: test
-test: $(VENV)/.ready servers ## Run the unit tests, the quick ones against real parts, the demo and the linters
+test: $(VENV)/.ready servers ## Run all tests, against real parts where they need them, and the linters
 	@$(BIN)/tox run -e unit,functional,e2e,lint
-
-.PHONY: test-slow
-test-slow: $(VENV)/.ready servers ## Run the tests that take their time (crashes, fleets, tables)
-	@$(BIN)/tox run -e slow
 
 .PHONY: unit
 unit: $(VENV)/.ready ## Run the unit tests only (no network, no service)

@@ -26,34 +26,10 @@ from tests.support.servers import AMQP_URL, MYSQL_URL, POSTGRESQL_URL, STATE
 
 HERE = Path(__file__).parent
 
-#: what `make test` runs against real parts; the rest of functional and e2e is `slow`
-QUICK = (
-    "functional/cloud",
-    "functional/console",
-    "functional/db",
-    "functional/ec2/test_ec2_reconcile_concurrency",
-    "functional/ec2/test_ec2_wire_s3",
-    "functional/identity",
-    "functional/magnum/test_magnum_api_cloud",
-    "functional/magnum/test_magnum_api_conformance",
-    "functional/magnum/test_magnum_api_databases",
-    "functional/magnum/test_magnum_conductor_db",
-    "functional/magnum/test_magnum_conductor_handlers",
-    "functional/magnum/test_magnum_conductor_kill_points",
-    "functional/magnum/test_magnum_operators_commands",
-    "functional/policy",
-    "functional/web",
-    "functional/work",
-    "e2e/test_demo",
-)
-
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by the servers that they ask for, and the slow ones by their place."""
+    """Mark tests by the servers that they ask for."""
     for item in items:
-        place = item.path.relative_to(HERE).as_posix()
-        if not place.startswith(("unit/", *QUICK)):
-            item.add_marker("slow")
         callspec = getattr(item, "callspec", None)
         if callspec and "db_url" in getattr(item, "fixturenames", ()):
             kind = callspec.params.get("db_url")
