@@ -34,6 +34,7 @@ class OwnMariaDB:
             f"--datadir={self._data}",
             "--auth-root-authentication-method=normal",
             "--skip-test-db",
+            "--force",
         ).wait(300)
         self.start()
 

@@ -139,6 +139,8 @@ def _create_data(settings: Settings, processes: Processes, env: dict[str, str]) 
             f"--datadir={data}",
             "--auth-root-authentication-method=normal",
             "--skip-test-db",
+            # a machine whose own name nobody can look up will do
+            "--force",
             *(["--user=root"] if os.geteuid() == 0 else []),
         ],
         env,
