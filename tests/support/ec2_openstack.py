@@ -52,9 +52,12 @@ class OpenStack:
         filters: Nova honours the project filter of its listing.
         creates: bodies of the servers that were created.
         types: Cinder's volume types.
+        refusal: Nova's words to a server that it does not make.
     """
 
     types: Sequence[dict[str, Any]] = ({"id": "t0", "name": "fast", "extra_specs": {}},)
+
+    refusal = "No, and why: internal.host"
 
     def __init__(self, mock: requests_mock.Mocker) -> None:
         self.keystone = keystone.Keystone(mock)
@@ -203,9 +206,9 @@ class OpenStack:
         return {"itemNotFound": {"message": "not found"}}
 
     def _nova(self, request: Any, response: Any, path: str) -> Any:
-        if path == "servers/detail":
+        if path == "servers/detail" or (path, request.method) == ("servers", "GET"):
             return self._list_servers(request, response)
-        if path == "servers" and request.method == "POST":
+        if path == "servers":
             return self._create_server(request, response)
         if path.startswith("servers/"):
             return self._one_server(request, response, path)
@@ -234,10 +237,15 @@ class OpenStack:
             rows = [row for row in rows if not project or row["tenant_id"] == project]
         if "name" in query:
             rows = [row for row in rows if re.search(query["name"], row["name"])]
+        if query.get("status") == "build":
+            rows = [row for row in rows if row["OS-EXT-STS:vm_state"] in (None, "building")]
+        if query.get("sort_key") == "uuid":
+            rows.sort(key=lambda row: str(row["id"]))
         start = 0
         if "marker" in query:
             start = [row["id"] for row in rows].index(query["marker"]) + 1
-        part = rows[start : start + self.page] if self.page else rows[start:]
+        limit = int(query.get("limit") or self.page or len(rows))
+        part = rows[start : start + limit]
         answer: dict[str, Any] = {"servers": part}
         if start + len(part) < len(rows):
             wanted = "&".join(
@@ -252,9 +260,7 @@ class OpenStack:
         status = self.refuse(body)
         if status:
             response.status_code = status
-            words = (
-                "Quota exceeded for instances" if status == 403 else "No, and why: internal.host"
-            )
+            words = "Quota exceeded for instances" if status == 403 else self.refusal
             return {"refused": {"message": words}}
         self.creates.append(body)
         flavor = next(row for row in self.flavors if row["id"] == body["flavorRef"])

@@ -506,6 +506,25 @@ def test_snapshots_and_volumes_are_given_by_id(openstack: OpenStack, me: Caller,
     assert by_name["vde"] == {"device_name": "vde", "no_device": True}
 
 
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("Flavor's disk is too small for requested image", "InvalidParameterValue"),
+        ("Block Device 1234 is not bootable.", "InvalidBlockDeviceMapping"),
+        ("No, and why: internal.host", "InvalidParameterValue"),
+    ],
+)
+def test_novas_refusals_are_told_in_words_of_ours(
+    openstack: OpenStack, me: Caller, ami: str, words: str, code: str
+) -> None:
+    openstack.refuse = lambda body: 400
+    openstack.refusal = words
+    with pytest.raises(EC2Error) as caught:
+        _run(me, ami)
+    assert caught.value.code == code
+    assert words not in caught.value.message
+
+
 def test_nova_hears_of_types_that_cinder_has(openstack: OpenStack, me: Caller, ami: str) -> None:
     openstack.types = [*openstack.types, {"id": "t1", "name": "gp2", "extra_specs": {}}]
     kinds = {"vdb": "gp2", "vdc": "gp3", "vdd": "fast"}

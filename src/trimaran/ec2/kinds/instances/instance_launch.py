@@ -40,6 +40,7 @@ from trimaran.ec2.kinds.instances import launch_interfaces
 from trimaran.ec2.kinds.instances.instance_kind import FACTS, LAUNCHING, MARK, STAGE, Instances
 from trimaran.ec2.kinds.instances.instance_network import Networks, networks_of
 from trimaran.ec2.kinds.instances.instance_view import Describer, reservations
+from trimaran.ec2.kinds.instances.launch_devices import invalid_devices
 from trimaran.ec2.kinds.instances.launch_interfaces import Made, Place
 from trimaran.ec2.kinds.instances.launch_plan import Plan, make_plan
 from trimaran.ec2.kinds.instances.launch_settle import ACTION, TRIES, Conclusion, Launch, conclude
@@ -301,6 +302,8 @@ def _refusal(error: TrimaranError) -> TrimaranError:
             return EC2Error(
                 "InvalidParameterValue", "The image does not fit into the instance type."
             )
+        if "not bootable" in words:
+            return invalid_devices("The root device's volume or snapshot is not bootable")
         return EC2Error(
             "InvalidParameterValue", "The instance cannot be launched with these parameters."
         )
