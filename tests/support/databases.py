@@ -40,8 +40,8 @@ shared_server_url = pytest.fixture(scope="module", params=KINDS[1:], name="share
 
 
 def emptied(url: str) -> str:
-    """Deletes all rows."""
-    engine = sa.create_engine(urls.parse(url), poolclass=sa.pool.NullPool)
+    """Deletes all rows; waits for its turn where the test before has still something to write."""
+    engine = urls.make_migration_engine(urls.parse(url))
     with engine.begin() as connection:
         for table in TABLES:
             connection.execute(sa.text(f"DELETE FROM {table}"))

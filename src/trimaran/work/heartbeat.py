@@ -16,7 +16,7 @@ from trimaran import errors
 from trimaran.db import Database
 from trimaran.db.queries import work_jobs, work_leases
 from trimaran.work import metrics
-from trimaran.work.leases import Leases
+from trimaran.work.leases import RENEWALS, Leases
 from trimaran.work.run import JobRun
 
 LOG = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ class Heartbeat:
     Args:
         db: where the leases are.
         owner: the runner's name in the rows of its jobs.
-        ttl: seconds that a lease lasts; it is renewed three times in that time.
+        ttl: seconds that a lease lasts; it is renewed ``RENEWALS`` times in that time.
     """
 
     def __init__(self, db: Database, owner: str, ttl: float) -> None:
@@ -98,9 +98,9 @@ class Heartbeat:
         metrics.LEASES.set(len(self._runs) + named)
 
     def _keep(self) -> None:
-        pause = self._ttl / 3
+        pause = self._ttl / RENEWALS
         while not self._over.wait(pause):
-            pause = self._ttl / 3
+            pause = self._ttl / RENEWALS
             try:
                 self._beat()
             except errors.Unavailable:

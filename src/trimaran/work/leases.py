@@ -28,6 +28,8 @@ LOG = logging.getLogger(__name__)
 
 #: Longest name of a lease.
 NAME_LENGTH = 255
+#: Renewals in the time of a lease: it outlives two that fail.
+RENEWALS = 3
 
 
 class Leases:
@@ -295,7 +297,7 @@ def kept(leases: Leases) -> Iterator[None]:
     over = threading.Event()
 
     def keep() -> None:
-        while not over.wait(leases.ttl / 3):
+        while not over.wait(leases.ttl / RENEWALS):
             try:
                 if not leases.renew():
                     LOG.warning("A lease was lost to another process.")

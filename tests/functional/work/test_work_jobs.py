@@ -18,6 +18,9 @@ from trimaran.db.queries import work_jobs
 from trimaran.work import housekeeping
 from trimaran.work.run import JobRun
 
+#: Seconds for what takes a busy machine long, and never fails to come.
+PATIENCE = 60.0
+
 
 @pytest.fixture
 def db(url: str) -> Iterator[Database]:
@@ -40,7 +43,7 @@ def running(db: Database) -> Iterator[Callable[..., work.Runner]]:
 
     yield start
     for runner in made:
-        runner.stop(5)
+        runner.stop(PATIENCE)
 
 
 def _ask(db: Database, kind: str = "k", **options: Any) -> str:
@@ -54,7 +57,7 @@ def _job(db: Database, id_: str) -> Job:
     return job
 
 
-def _ended(db: Database, id_: str, timeout: float = 15) -> Job:
+def _ended(db: Database, id_: str, timeout: float = PATIENCE) -> Job:
     deadline = time.monotonic() + timeout
     while (job := _job(db, id_)).state in ("queued", "running"):
         assert time.monotonic() < deadline, (job.state, job.error)
@@ -80,7 +83,7 @@ def test_a_job_is_there_when_its_transaction_is_and_not_otherwise(db: Database):
     id_ = _ask(db, payload={"a": [1, "ü"]})
     (run,) = _claim(db)
     assert (run.id, run.payload, run.step, run.attempt) == (id_, {"a": [1, "ü"]}, "", 1)
-    assert 0 <= run.age < 10
+    assert 0 <= run.age < PATIENCE
 
 
 def test_a_key_makes_one_unfinished_job(db: Database):
@@ -98,7 +101,7 @@ def test_a_key_makes_one_unfinished_job(db: Database):
 
 
 def test_a_key_asked_for_at_the_same_time_makes_one_job(db: Database):
-    together = threading.Barrier(3, timeout=20)
+    together = threading.Barrier(3, timeout=PATIENCE)
     ids: list[str] = []
 
     def ask() -> None:
@@ -109,7 +112,7 @@ def test_a_key_asked_for_at_the_same_time_makes_one_job(db: Database):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(PATIENCE)
     assert len(ids) == 3
     assert len(set(ids)) == 1
     assert db.read(work_jobs.counts) == {("k", "queued"): 1}
@@ -129,7 +132,7 @@ def test_an_owner_that_lost_its_lease_writes_nothing(db: Database):
     id_ = _ask(db, payload={"n": 0})
     (old,) = _claim(db, "old", ttl=0.05)
     old.checkpoint("first", n=1)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while not (taken := _claim(db, "new")):
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -271,7 +274,7 @@ def test_a_run_that_hangs_loses_its_job(db: Database, running, caplog):
     def handler(job: work.JobRun) -> None:
         if job.attempt == 1:
             hangs.set()
-            over.wait(30)
+            over.wait(2 * PATIENCE)
         try:
             job.checkpoint("end")
         except work.LeaseLost:
@@ -281,16 +284,19 @@ def test_a_run_that_hangs_loses_its_job(db: Database, running, caplog):
 
     running(lambda runner: runner.add_job("k", handler, timeout=0.2), ttl=1)
     id_ = _ask(db)
-    assert hangs.wait(10)
-    running(lambda runner: runner.add_job("k", handler, timeout=30), ttl=1)
+    assert hangs.wait(PATIENCE)
+    running(lambda runner: runner.add_job("k", handler))
     assert _ended(db, id_).state == "done"
+    deadline = time.monotonic() + PATIENCE
+    while "longer than its kind may" not in caplog.text:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
     over.set()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while len(ended) < 2:
         assert time.monotonic() < deadline
         time.sleep(0.01)
     assert ended == ["done", "lost"]
-    assert "longer than its kind may" in caplog.text
 
 
 def test_a_kind_keeps_to_its_limit_and_others_go_on(db: Database, running):
@@ -304,7 +310,7 @@ def test_a_kind_keeps_to_its_limit_and_others_go_on(db: Database, running):
             now[job.kind] += 1
             most[job.kind] = max(most[job.kind], now[job.kind])
         if job.kind == "slow":
-            gate.wait(20)
+            gate.wait(2 * PATIENCE)
         else:
             three_others.release()
         with lock:
@@ -318,7 +324,7 @@ def test_a_kind_keeps_to_its_limit_and_others_go_on(db: Database, running):
     [_ask(db, "other") for _ in range(3)]
     running(prepare)
     for _ in range(3):
-        assert three_others.acquire(timeout=10), "the slow kind took all places"
+        assert three_others.acquire(timeout=PATIENCE), "the slow kind took all places"
     gate.set()
     assert [_ended(db, id_).state for id_ in slow] == ["done"] * 3
     assert most["slow"] == 1
@@ -330,25 +336,24 @@ def test_a_stopping_runner_hands_over_what_does_not_end(db: Database, running):
 
     def hangs(job: work.JobRun) -> None:
         inside.set()
-        over.wait(20)
+        over.wait(2 * PATIENCE)
         try:
             job.checkpoint("late")
         except work.LeaseLost:
             results.append("lost")
             raise
 
-    runner = running(lambda runner: runner.add_job("k", hangs), ttl=30)
+    runner = running(lambda runner: runner.add_job("k", hangs))
     id_ = _ask(db)
-    assert inside.wait(10)
-    begun = time.monotonic()
+    assert inside.wait(PATIENCE)
     runner.stop(0.3)
-    assert time.monotonic() - begun < 5
+    assert results == [], "it waited for the run"
     job = _job(db, id_)
     assert (job.state, job.owner, job.attempt) == ("queued", "", 0)
     (run,) = _claim(db, "next")
     assert (run.id, run.attempt) == (id_, 1), "at once, and not counted as an attempt"
     over.set()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while not results:
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -361,17 +366,17 @@ def test_a_stopping_runner_ends_a_job_at_its_next_note(db: Database, running):
 
     def handler(job: work.JobRun) -> None:
         inside.set()
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + PATIENCE
         while not job.stopping:
             assert time.monotonic() < deadline
             time.sleep(0.01)
         job.checkpoint("noted", by="the first")
         pytest.fail("went on")
 
-    runner = running(lambda runner: runner.add_job("k", handler), ttl=30)
+    runner = running(lambda runner: runner.add_job("k", handler))
     id_ = _ask(db)
-    assert inside.wait(10)
-    runner.stop(10)
+    assert inside.wait(PATIENCE)
+    runner.stop(PATIENCE)
     (run,) = _claim(db, "next")
     assert (run.id, run.step, run.payload) == (id_, "noted", {"by": "the first"})
     assert run.attempt == 1
@@ -380,18 +385,18 @@ def test_a_stopping_runner_ends_a_job_at_its_next_note(db: Database, running):
 def test_a_job_of_this_process_does_not_wait_for_the_next_look(db: Database):
     from trimaran.config.common import defaults
 
-    runner = work.Runner(db, own=defaults(work_poll_seconds=30), name="slow")
+    runner = work.Runner(db, own=defaults(work_poll_seconds=10 * PATIENCE), name="slow")
     ran = threading.Event()
     runner.add_job("k", lambda job: ran.set())
     runner.start()
     try:
         _ask(db, delay=0.2)
-        assert ran.wait(10)
+        assert ran.wait(PATIENCE)
         ran.clear()
         _ask(db)
-        assert ran.wait(10)
+        assert ran.wait(PATIENCE)
     finally:
-        runner.stop(5)
+        runner.stop(PATIENCE)
 
 
 def test_an_idle_look_is_one_question(db: Database):
@@ -510,7 +515,7 @@ def test_the_queue_is_measured(db: Database):
     assert value("trimaran_work_jobs", kind="unknown", state="queued") == 0
     age = value("trimaran_work_queue_age_seconds", kind="measured")
     assert age is not None
-    assert 0 <= age < 20
+    assert 0 <= age < PATIENCE
 
 
 def test_a_waiting_job_can_be_called_sooner_and_a_running_one_not(db: Database):

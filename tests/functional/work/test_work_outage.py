@@ -14,9 +14,12 @@ from trimaran.db import Database
 from trimaran.db.models.work import Job
 from trimaran.db.queries import work_jobs
 
+#: Seconds for what takes a busy machine long, and never fails to come.
+PATIENCE = 60.0
+
 
 def _ended(db: Database, id_: str) -> Job:
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while True:
         job = db.read(lambda session: work_jobs.show(session, id_))
         assert job is not None
@@ -36,18 +39,18 @@ def test_a_runner_outlives_a_database_that_is_away(server_url: str):
     with Proxy(server.host, server.port) as proxy:
         through = server.set(port=proxy.port).render_as_string(hide_password=False)
         db = Database(through, pool_size=3)
-        runner = runner_of(db, ttl=30)
+        runner = runner_of(db, ttl=4 * PATIENCE)
         inside, over = threading.Event(), threading.Event()
 
         @runner.job("k")
         def handler(job: work.JobRun) -> None:
             inside.set()
-            over.wait(20)
+            over.wait(2 * PATIENCE)
 
         runner.start()
         try:
             first = ask()
-            assert inside.wait(10)
+            assert inside.wait(PATIENCE)
             proxy.cut()
             over.set()  # the job ends while its end cannot be written
             second = ask()
@@ -56,6 +59,6 @@ def test_a_runner_outlives_a_database_that_is_away(server_url: str):
             assert (job.state, job.attempt, job.fence) == ("done", 1, 1), "run once"
             assert _ended(direct, second).state == "done"
         finally:
-            runner.stop(5)
+            runner.stop(PATIENCE)
             db.dispose()
             direct.dispose()

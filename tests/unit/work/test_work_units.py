@@ -23,12 +23,14 @@ def db(tmp_path: Path):
 
 
 def test_ids_are_ordered_by_time_and_are_uuids(monkeypatch: pytest.MonkeyPatch):
-    now = 1_700_000_000.0
+    now = 1_700_000_000_000_000_000
     ids = []
-    for step in range(50):
-        monkeypatch.setattr(jobs.time, "time", lambda step=step: now + step / 100)
+    # Also within a millisecond: a thing asked for after another is one of the newer.
+    for nanoseconds in [*range(0, 3_000_000, 1000), 4_000_000, 10**9]:
+        monkeypatch.setattr(jobs.time, "time_ns", lambda now=now + nanoseconds: now)
         ids.append(jobs._time_ordered_id())
     assert ids == sorted(ids)
+    assert uuid.UUID(ids[0]).int >> 80 == now // 1_000_000
     assert {uuid.UUID(id_).version for id_ in ids} == {7}
     assert {uuid.UUID(id_).variant for id_ in ids} == {uuid.RFC_4122}
 
