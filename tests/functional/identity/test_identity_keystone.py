@@ -40,13 +40,13 @@ class TestValidate:
     def test_many_at_once_ask_once(self, ours: Identity, demo: Token) -> None:
         ours.service_token()
         with count_calls(everywhere=True) as calls, ThreadPoolExecutor(16) as pool:
-            start = threading.Barrier(16, timeout=10)
+            start = threading.Barrier(16, timeout=60)
 
             def ask() -> Token:
                 start.wait()
                 return ours.validate(demo.id)
 
-            found = [each.result(30) for each in [pool.submit(ask) for _ in range(16)]]
+            found = [each.result(90) for each in [pool.submit(ask) for _ in range(16)]]
         assert len({id(token) for token in found}) == 1
         assert calls.total == 1
 
@@ -61,6 +61,7 @@ class TestValidate:
         ours.validate(demo.id)
         people.revoke(demo.id)
         assert ours.validate(demo.id).id == demo.id
+        people.wait_until_refused(demo.id)
         with pytest.raises(errors.Unauthenticated):
             ours.validate(demo.id, fresh=True)
         with pytest.raises(errors.Unauthenticated):
@@ -189,20 +190,22 @@ class TestLogin:
 
 class TestFaults:
     def test_wrong_service_password_and_its_repair(
-        self, make_identity: Callable[..., Identity], people: Any
+        self, make_identity: Callable[..., Identity], people: Any, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         user = people.user()
         project = people.project()
         people.grant(user["id"], project["id"], "service")
         ours = make_identity(username=user["name"], password="later", project_name=project["name"])
-        with pytest.raises(errors.Unavailable) as caught:
-            ours.validate("any")
-        assert caught.value.service == "identity"
-        with count_calls() as calls, pytest.raises(errors.Unavailable):
-            ours.validate("any")
-        assert calls.total == 0
+        with monkeypatch.context() as patience:
+            patience.setattr("trimaran.identity.auth.BACKOFF", 600)
+            with pytest.raises(errors.Unavailable) as caught:
+                ours.validate("any")
+            assert caught.value.service == "identity"
+            with count_calls() as calls, pytest.raises(errors.Unavailable):
+                ours.validate("any")
+            assert calls.total == 0
         people.change(user["id"], password="later")
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while time.monotonic() < deadline:
             try:
                 assert ours.service_token()
@@ -215,28 +218,32 @@ class TestFaults:
     def test_nobody_listens(
         self, make_identity: Callable[..., Identity], free_port: Callable[[], int]
     ) -> None:
-        ours = make_identity(auth_url=f"http://127.0.0.1:{free_port()}/v3")
+        url = f"http://127.0.0.1:{free_port()}/v3"
+        ours = make_identity(auth_url=url, own={"connect_timeout": 60})
         started = time.monotonic()
         with pytest.raises(errors.Unavailable) as caught:
             ours.ping()
         assert caught.value.service == "identity"
-        assert time.monotonic() - started < ours.own.connect_timeout
+        assert time.monotonic() - started < 50, "a refusal needs no waiting"
 
     def test_a_server_that_accepts_and_says_nothing(
-        self, make_identity: Callable[..., Identity], silent_port: int
+        self,
+        make_identity: Callable[..., Identity],
+        silent: socket.socket,
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
+        monkeypatch.setattr("trimaran.identity.auth.BACKOFF", 600)
         ours = make_identity(
-            auth_url=f"http://127.0.0.1:{silent_port}/v3",
+            auth_url=f"http://127.0.0.1:{silent.getsockname()[1]}/v3",
             own={"connect_timeout": 0.5, "read_timeout": 0.5},
         )
-        started = time.monotonic()
         with ThreadPoolExecutor(8) as pool:
             waiting = [pool.submit(ours.service_token) for _ in range(8)]
             for each in waiting:
                 with pytest.raises(errors.Unavailable):
-                    each.result(30)
+                    each.result(90)
         # Eight who wait for one answer do not wait eight times.
-        assert time.monotonic() - started < 3
+        assert _connections(silent) == 1
 
     def test_keystone_comes_back(
         self,
@@ -252,7 +259,7 @@ class TestFaults:
         with pytest.raises(errors.Unavailable):
             ours.validate(demo.id)
         with Relay(port, (target[0], int(target[1]))):
-            deadline = time.monotonic() + 15
+            deadline = time.monotonic() + 60
             while True:
                 try:
                     assert ours.validate(demo.id).user_id == demo.user_id
@@ -266,12 +273,23 @@ class TestFaults:
 
 
 @pytest.fixture
-def silent_port() -> Iterator[int]:
-    """A port that accepts connections and never answers."""
+def silent() -> Iterator[socket.socket]:
+    """A server that accepts connections and never answers."""
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         server.listen(64)
-        yield int(server.getsockname()[1])
+        yield server
+
+
+def _connections(server: socket.socket) -> int:
+    """How many were made to a server that has taken none from the kernel."""
+    server.setblocking(False)
+    count = 0
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            server.accept()[0].close()
+            count += 1
+    return count
 
 
 class Relay:
