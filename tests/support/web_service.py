@@ -18,7 +18,7 @@ from tests.support.web import make
 from trimaran.config import logs
 from trimaran.config.common import defaults
 from trimaran.errors import ConfigError
-from trimaran.web import server
+from trimaran.web import protocol, server
 
 
 def build(place: Path) -> FastAPI:
@@ -47,7 +47,7 @@ def build(place: Path) -> FastAPI:
     @app.get("/hold")
     def hold() -> str:
         note("held")()
-        until = time.monotonic() + 20
+        until = time.monotonic() + 120
         while not (place / "release").exists() and time.monotonic() < until:
             time.sleep(0.02)
         return "released"
@@ -58,7 +58,9 @@ def build(place: Path) -> FastAPI:
 def main(mode: str, place: Path, port: int, workers: int) -> None:
     """Serves."""
     logs.setup_stderr()
-    own = defaults(max_body=1000, max_header=4000, threads=4, shutdown_timeout=10)
+    own = defaults(max_body=1000, max_header=4000, threads=4, shutdown_timeout=60)
+    if (place / "patient").exists():
+        protocol.FIRST_REQUEST = 60.0
     ssl = None
     if (place / "cert.pem").exists():
         ssl = {"certfile": str(place / "cert.pem"), "keyfile": str(place / "key.pem")}
