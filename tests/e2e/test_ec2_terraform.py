@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.cloud import CloudEnv
 from tests.support.ec2 import Daemon, running, write_conf
-from tests.support.ec2_tenant import Tenant, tenant
+from tests.support.ec2_tenant import Tenant, tenant, until
 from tests.support.ports import free_port
 from tests.support.terraform import Terraform, themes
 from trimaran.db import migrate
@@ -51,3 +51,4 @@ def test_terraform_from_plan_to_destroy(api: Daemon, mine: Tenant, tmp_path: Pat
     assert terraform.differences(2) == ""
     terraform.destroy(2)
     assert mine.left() == before
+    until(lambda: not mine.storage())

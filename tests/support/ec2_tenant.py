@@ -74,6 +74,12 @@ class Tenant:
         """Everything that Neutron and Nova have of the project; for before and after."""
         return {**self.project.left(), "servers": set(self.servers())}
 
+    def storage(self) -> set[str]:
+        """Names of all volumes, snapshots, images and key pairs."""
+        pairs = [row["keypair"] for row in self.nova("GET", "/os-keypairs")["keypairs"]]
+        rows = [*self.stored("volumes"), *self.stored("snapshots"), *self.images(), *pairs]
+        return {row["name"] or row["id"] for row in rows}
+
     def quota(self, **limits: int) -> None:
         """Sets quotas of Neutron."""
         path = f"/v2.0/quotas/{self.project.id}"

@@ -4,7 +4,8 @@
 
 For each theme (a directory below ``tests/e2e/terraform``) it applies step 1,
 refreshes, applies step 2, and destroys, one resource at a time, on a project of
-its own; the calls and answers go to ``tests/e2e/terraform/<theme>.json``, which
+its own.  What was made has to be what was wanted (an empty plan).  The calls
+and answers go to ``tests/e2e/terraform/<theme>.json``, which
 ``tests/e2e/test_ec2_terraform_replay.py`` replays without Terraform.
 """
 
@@ -107,10 +108,19 @@ def record(theme: str, url: str, keys: tuple[str, str], home: Path) -> list[dict
         trouble = terraform.init()
         if trouble:
             raise SystemExit(trouble)
+        unlike = ""
         events = terraform.apply(1, alone)
         events += terraform.refresh(1, alone)
+        made = len(calls)
+        unlike += terraform.differences(1)
+        del calls[made:]
         events += terraform.apply(2, alone)
+        made = len(calls)
+        unlike += terraform.differences(2)
+        del calls[made:]
         events += terraform.destroy(2, alone)
+        if unlike:
+            raise SystemExit(unlike)
         return without_repeats(steps_of(events, calls))
 
 
