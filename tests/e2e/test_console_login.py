@@ -65,5 +65,4 @@ def test_log_in_use_the_cloud_and_log_out(console: Console, cloud_env: CloudEnv)
     eventually(
         lambda: requests.get(itself, headers=token, timeout=60).status_code == 401,
         "Keystone refuses the token",
-        10,
     )

@@ -23,7 +23,8 @@ ROOT = Path(__file__).parents[2]
 #: where the screenshots are kept
 SHOTS = ROOT / "artifacts" / "console"
 # Generous: a loaded machine makes servers slowly.
-PATIENCE_MS = 60_000
+PATIENCE_MS = 120_000
+expect.set_options(timeout=PATIENCE_MS)
 # Nothing of what a browser likes to tell its maker.
 QUIET = (
     "--disable-gpu",

@@ -72,15 +72,17 @@ def tenant(cloud: CloudEnv) -> Iterator[Tenant]:
 
 
 def _clear(cloud: CloudEnv, person: Person) -> None:
-    def gone(service: str, path: str, key: str) -> None:
-        for item in cloud.call(person, service, "GET", path)[key]:
-            cloud.call(person, service, "DELETE", f"{path}/{item['id']}", raise_exc=False)
-        eventually(lambda: not cloud.call(person, service, "GET", path)[key], f"the {key} are gone")
+    def gone(service: str, path: str, key: str, query: str = "") -> None:
+        def none_left() -> bool:
+            left = cloud.call(person, service, "GET", path + query)[key]
+            for item in left:
+                # Refused as long as something else still lets go of it.
+                cloud.call(person, service, "DELETE", f"{path}/{item['id']}", raise_exc=False)
+            return not left
+
+        eventually(none_left, f"the {key} are gone", pause=0.5)
 
     gone("compute", "/servers", "servers")
     gone("block-storage", "/volumes", "volumes")
     project = cloud.session(person).get_project_id()
-    for network in cloud.call(person, "network", "GET", f"/v2.0/networks?project_id={project}")[
-        "networks"
-    ]:
-        cloud.call(person, "network", "DELETE", f"/v2.0/networks/{network['id']}")
+    gone("network", "/v2.0/networks", "networks", f"?project_id={project}")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import select
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -28,15 +26,15 @@ PATIENCE = 90.0
 SECRET = "0123456789abcdef0123456789abcdef"
 
 
-def eventually(check: Callable[[], Any], what: str, patience: float = PATIENCE) -> Any:
+def eventually(check: Callable[[], Any], what: str, *, pause: float = 0.05) -> Any:
     """Waits until the check is true; returns its value."""
-    until = time.monotonic() + patience
+    until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         value = check()
         if value:
             return value
-        time.sleep(0.05)
-    raise AssertionError(f"not within {patience} s: {what}")
+        time.sleep(pause)
+    raise AssertionError(f"not within {PATIENCE} s: {what}")
 
 
 class Console:
@@ -69,7 +67,7 @@ class Console:
             if self.process.poll() is not None:
                 raise AssertionError(self.log.read_text())
             with contextlib.suppress(requests.RequestException):
-                return requests.get(f"{self.url}/config", timeout=5).status_code == 200
+                return requests.get(f"{self.url}/config", timeout=30).status_code == 200
             return False
 
         eventually(ready, "the console answers")
@@ -106,62 +104,7 @@ class Console:
             for child in children:
                 with contextlib.suppress(psutil.NoSuchProcess):
                     child.kill()
-
-
-class Forwarder:
-    """A TCP port that leads to a server, until it is cut.
-
-    Args:
-        target: host and port of the server.
-    """
-
-    def __init__(self, target: tuple[str, int]) -> None:
-        self._target = target
-        self._listener: socket.socket | None = None
-        self._open: set[socket.socket] = set()
-        self._lock = threading.Lock()
-        self.port = 0
-        self.join()
-
-    def join(self) -> None:
-        """Lets connections through (again)."""
-        self._listener = socket.create_server(("127.0.0.1", self.port))
-        self.port = self._listener.getsockname()[1]
-        threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
-
-    def cut(self) -> None:
-        """Refuses new connections and breaks those that are open."""
-        assert self._listener is not None
-        with contextlib.suppress(OSError):
-            self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        with self._lock:
-            for side in self._open:
-                with contextlib.suppress(OSError):
-                    side.shutdown(socket.SHUT_RDWR)
-
-    def _accept(self, listener: socket.socket) -> None:
-        while True:
-            try:
-                client, _ = listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._carry, args=(client,), daemon=True).start()
-
-    def _carry(self, client: socket.socket) -> None:
-        with client, socket.create_connection(self._target) as server:
-            with self._lock:
-                self._open |= {client, server}
-            with contextlib.suppress(OSError):
-                while True:
-                    ready, _, _ = select.select([client, server], [], [])
-                    for side in ready:
-                        data = side.recv(65536)
-                        if not data:
-                            return
-                        (server if side is client else client).sendall(data)
-            with self._lock:
-                self._open -= {client, server}
+            psutil.wait_procs(children, timeout=PATIENCE)
 
 
 class SlowKeystone:

