@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from base64 import b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,15 @@ def free_base_port() -> int:
     raise AssertionError("no base port is free")
 
 
+def eventually(test: Callable[[], object]) -> None:
+    """Waits for what a busy machine does late: an API that takes its time is no dead one."""
+    end = time.monotonic() + PATIENCE
+    while not test():
+        assert time.monotonic() < end, "it did not come to pass"
+        time.sleep(0.2)
+
+
+PATIENCE = 120.0
 BASE = free_base_port()
 COMMAND = [sys.executable, "-m", "trimaran.sandbox"]
 pytestmark = [pytest.mark.mariadb, pytest.mark.rabbitmq]
@@ -56,7 +65,7 @@ class Sandbox:
             [*COMMAND, *words, "--state", str(self.state)],
             capture_output=True,
             text=True,
-            timeout=600,
+            timeout=900,
             check=False,
         )
         if check:
@@ -72,6 +81,9 @@ class Sandbox:
         assert done.returncode == (0 if all(line["up"] for line in lines.values()) else 1)
         return lines
 
+    def all_up(self) -> bool:
+        return all(line["up"] for line in self.status().values())
+
     def pids(self) -> dict[str, int]:
         groups = self.proc.groups(self.state / "log")
         return {name: group.leader for name, group in groups.items()}
@@ -86,11 +98,13 @@ class Sandbox:
         identity = {"methods": ["password"], "password": {"user": who}}
         scope = {"project": {"name": project, "domain": domain}}
         body = {"auth": {"identity": identity, "scope": scope}}
-        return requests.post(f"{self.description['auth_url']}/auth/tokens", json=body, timeout=30)
+        return requests.post(
+            f"{self.description['auth_url']}/auth/tokens", json=body, timeout=PATIENCE
+        )
 
     def get(self, service: str, path: str, token: str) -> Any:
         url = self.description["urls"][service] + path
-        answer = requests.get(url, headers={"X-Auth-Token": token}, timeout=30)
+        answer = requests.get(url, headers={"X-Auth-Token": token}, timeout=PATIENCE)
         assert answer.ok, answer.text
         return answer.json()
 
@@ -120,9 +134,8 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
 
 
 def test_everything_is_up_after_a_killed_start(sandbox: Sandbox) -> None:
+    eventually(sandbox.all_up)
     lines = sandbox.status()
-
-    assert [name for name, line in lines.items() if not line["up"]] == []
     assert lines["nova-compute"]["memory"] > 20 * 2**20
     assert lines["keystone-api"]["since"] <= time.strftime("%Y-%m-%d %H:%M:%S")
     for name in ("sandbox.json", "clouds.yaml", "openrc.demo", "etc/nova/nova.conf"):
@@ -188,7 +201,7 @@ def test_keystone_accepts_the_ec2_keys(sandbox: Sandbox) -> None:
             f"{sandbox.description['auth_url']}/ec2tokens",
             json={"credentials": request | {"params": params, "signature": signature}},
             headers={"X-Auth-Token": service},
-            timeout=30,
+            timeout=PATIENCE,
         )
         assert answer.status_code == 200, answer.text
         assert answer.json()["token"]["project"]["id"] == keys["project_id"]
@@ -233,18 +246,18 @@ def test_a_server_boots_from_the_volume_image(sandbox: Sandbox) -> None:
         "flavorRef": described["flavors"]["m1.tiny"],
         "networks": [{"uuid": described["networks"]["private"]}],
     }
-    made = requests.post(servers, json={"server": body}, headers=headers, timeout=60)
+    made = requests.post(servers, json={"server": body}, headers=headers, timeout=PATIENCE)
     assert made.status_code == 202, made.text
     url = f"{servers}/{made.json()['server']['id']}"
-    end = time.monotonic() + 120
+    end = time.monotonic() + 2 * PATIENCE
     status = "BUILD"
     while status == "BUILD" and time.monotonic() < end:
         time.sleep(0.5)
-        server = requests.get(url, headers=headers, timeout=30).json()["server"]
+        server = requests.get(url, headers=headers, timeout=PATIENCE).json()["server"]
         status = server["status"]
     assert status == "ACTIVE", server
     assert len(server["os-extended-volumes:volumes_attached"]) == 1
-    assert requests.delete(url, headers=headers, timeout=30).status_code == 204
+    assert requests.delete(url, headers=headers, timeout=PATIENCE).status_code == 204
 
 
 def test_a_second_up_changes_nothing(sandbox: Sandbox) -> None:
@@ -261,10 +274,11 @@ def test_up_repairs_what_was_killed_and_nothing_else(sandbox: Sandbox) -> None:
     killed = ["nova-compute", "glance-api", "cinder-volume"]
     for name in killed:
         os.kill(before[name], signal.SIGKILL)
-    while sandbox.pids().keys() & set(killed):
-        time.sleep(0.05)
-    down = [name for name, line in sandbox.status().items() if not line["up"]]
-    assert sorted(down) == sorted(killed)
+    eventually(lambda: not sandbox.pids().keys() & set(killed))
+    lines = sandbox.status()
+    assert not any(lines[name]["up"] for name in killed)
+    gone = [name for name, line in lines.items() if line["note"] == "does not run"]
+    assert sorted(gone) == sorted(killed)
     # a password that somebody changed, an endpoint that somebody bent
     token = sandbox.token("admin", "admin").headers["X-Subject-Token"]
     user = sandbox.description["users"]["demo"]["id"]
@@ -272,7 +286,7 @@ def test_up_repairs_what_was_killed_and_nothing_else(sandbox: Sandbox) -> None:
         f"{sandbox.description['auth_url']}/users/{user}",
         json={"user": {"password": "changed"}},
         headers={"X-Auth-Token": token},
-        timeout=30,
+        timeout=PATIENCE,
     ).raise_for_status()
     assert sandbox.token("demo", "demo").status_code == 401
 
@@ -280,7 +294,7 @@ def test_up_repairs_what_was_killed_and_nothing_else(sandbox: Sandbox) -> None:
 
     after = sandbox.pids()
     assert {name for name, pid in after.items() if before[name] != pid} == set(killed)
-    assert all(line["up"] for line in sandbox.status().values())
+    eventually(sandbox.all_up)
     assert sandbox.token("demo", "demo").status_code == 201
 
 

