@@ -14,7 +14,7 @@ from typing import Any
 from tests.support.cloud import ADMIN, CloudEnv
 from tests.support.ec2_project import Project, fresh_project
 
-PATIENCE = 120.0
+PATIENCE = 300.0
 CINDER = "block-storage"
 
 
