@@ -110,6 +110,11 @@ def suites(results: Mapping[str, Any]) -> str:
     lines = ["", "## ec2api-tempest-plugin 1.7.0, unchanged", ""]
     lines += ["| run | pass | fail | skip |", "|---|---|---|---|"]
     lines += [f"| {title} | {counts(found)} |" for title, found in results.items()]
+    lines += ["", f"| module | {' | '.join(results)} |", "|---" * (len(results) + 1) + "|"]
+    for module in ec2_tempest.MODULES:
+        told = [sum(name.startswith(f"{module}.") for name in found) for found in results.values()]
+        seen = (f"{number} tests" if number else "not run" for number in told)
+        lines.append(f"| `{module}` | {' | '.join(seen)} |")
     lines += [
         "",
         "`run_incompatible_tests` are those that AWS passes and ec2-api does not. Network groups",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,10 +25,21 @@ from tests.support.ec2_tenant import Tenant, tenant
 from tests.support.ports import free_port
 from trimaran.db import migrate
 
-GROUPS = (
-    r"api\.test_(images|instances|instances_ebs|key_pairs|regions|snapshots|tags|volumes)\."
-    r"|api\.test_instance_attributes\.|scenario\.test_(ebs_instances|instance_restart|paging)\."
+MODULES = (
+    "api.test_images",
+    "api.test_instance_attributes",
+    "api.test_instances",
+    "api.test_instances_ebs",
+    "api.test_key_pairs",
+    "api.test_regions",
+    "api.test_snapshots",
+    "api.test_tags",
+    "api.test_volumes",
+    "scenario.test_ebs_instances",
+    "scenario.test_instance_restart",
+    "scenario.test_paging",
 )
+GROUPS = "|".join(rf"{re.escape(module)}\." for module in MODULES)
 BUCKET = "tempest"
 
 

@@ -60,7 +60,7 @@ _READ = r"""
 import json, sys, subunit, testtools
 told = {}
 def note(test):
-    if test["status"] in (None, "exists"):
+    if test["status"] in (None, "exists", "inprogress"):  # the last: it was interrupted
         return
     why = [d.as_text() for name, d in sorted(test["details"].items())
            if name.startswith(("traceback", "reason"))]
