@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import requests_mock as mocking
 
 from tests.support.ec2_openstack import MINE, NOVA, Caller, OpenStack, instances_of
 from trimaran.db.queries import ec2 as queries
@@ -187,6 +188,18 @@ def test_an_unknown_filter_is_refused_before_anything_is_asked(
         me(describe_instances, Filters=[{"Name": "fake", "Values": ["x"]}])
     assert caught.value.code == "InvalidParameterValue"
     assert openstack.seen == []
+
+
+def test_nova_is_spared_what_ec2_does_not_show(
+    openstack: OpenStack, me: Caller, requests_mock: mocking.Mocker
+) -> None:
+    """What newer microversions tell of a server costs Nova queries, and nobody looks at it."""
+    openstack.server()
+    [shown] = instances_of(me(describe_instances))
+    me(describe_instances, InstanceIds=[shown["InstanceId"]])
+    asked = [row for row in requests_mock.request_history if row.url.startswith(f"{NOVA}/servers")]
+    assert {row.path.rpartition("/")[2] == "detail" for row in asked} == {True, False}
+    assert {row.headers["OpenStack-API-Version"] for row in asked} == {"compute 2.47"}
 
 
 def test_pages_count_instances_and_lose_none(openstack: OpenStack, me: Caller) -> None:
