@@ -77,8 +77,20 @@ class People:
         """Keystone's own cache lets a revoked token act for a second or two."""
         deadline = time.monotonic() + 90
         headers = {"X-Auth-Token": token_id, "X-Subject-Token": self._session.get_token()}
-        while requests.get(f"{self._env.auth_url}/auth/tokens", headers=headers, timeout=60).ok:
+        url = f"{self._env.auth_url}/auth/tokens"
+        while requests.get(url, headers=headers, timeout=60).status_code != 401:
             assert time.monotonic() < deadline, "the revoked token still works"
+            time.sleep(0.2)
+
+    def until_replaced(self, ours: Identity, token_id: str) -> Iterator[None]:
+        """Turns until our service token is another one: each thread of Keystone may take a
+        revoked token for a moment longer."""
+        deadline = time.monotonic() + 90
+        while True:
+            yield
+            if ours.service_token() != token_id:
+                return
+            assert time.monotonic() < deadline, "the revoked token is still ours"
             time.sleep(0.2)
 
     def clean(self) -> None:
