@@ -312,7 +312,7 @@ def reason(test: str, words: str, reasons: Mapping[str, str]) -> str:
     for pattern, text in reasons.items():
         if re.search(pattern, test):
             return text
-    return f"no reason is known: {words}"
+    return f"the suite says: {words}"
 
 
 def main() -> None:
