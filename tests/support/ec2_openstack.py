@@ -56,7 +56,6 @@ class OpenStack:
     """
 
     types: Sequence[dict[str, Any]] = ({"id": "t0", "name": "fast", "extra_specs": {}},)
-
     refusal = "No, and why: internal.host"
 
     def __init__(self, mock: requests_mock.Mocker) -> None:
@@ -206,9 +205,9 @@ class OpenStack:
         return {"itemNotFound": {"message": "not found"}}
 
     def _nova(self, request: Any, response: Any, path: str) -> Any:
-        if path == "servers/detail" or (path, request.method) == ("servers", "GET"):
+        if path == "servers/detail":
             return self._list_servers(request, response)
-        if path == "servers":
+        if path == "servers" and request.method == "POST":
             return self._create_server(request, response)
         if path.startswith("servers/"):
             return self._one_server(request, response, path)
@@ -237,15 +236,10 @@ class OpenStack:
             rows = [row for row in rows if not project or row["tenant_id"] == project]
         if "name" in query:
             rows = [row for row in rows if re.search(query["name"], row["name"])]
-        if query.get("status") == "build":
-            rows = [row for row in rows if row["OS-EXT-STS:vm_state"] in (None, "building")]
-        if query.get("sort_key") == "uuid":
-            rows.sort(key=lambda row: str(row["id"]))
         start = 0
         if "marker" in query:
             start = [row["id"] for row in rows].index(query["marker"]) + 1
-        limit = int(query.get("limit") or self.page or len(rows))
-        part = rows[start : start + limit]
+        part = rows[start : start + self.page] if self.page else rows[start:]
         answer: dict[str, Any] = {"servers": part}
         if start + len(part) < len(rows):
             wanted = "&".join(

@@ -13,8 +13,7 @@ from typing import Any
 
 from trimaran.ec2.context import Context
 from trimaran.ec2.kinds.images.image_devices import bare
-from trimaran.ec2.kinds.volumes.volume_types import AWS_TYPES
-from trimaran.ec2.protocol.errors import invalid_value
+from trimaran.ec2.kinds.volumes.volume_types import alias_of
 
 #: In items of images and instances: EC2's own name of a volume type by bare device name.
 NAMES = "volume_types"
@@ -45,14 +44,9 @@ def with_types(
     }
     known = {row["name"] for row in ctx.user.volume.volume_types()} if asked else set()
     for name, kind in asked.items():
-        if kind in known:
-            continue
-        if kind not in AWS_TYPES:
-            raise invalid_value(
-                "BlockDeviceMapping.Ebs.VolumeType", kind[:255], "Unknown volume type."
-            )
-        names[name] = kind
-        made[name] = {**entries[name], "Ebs": {**entries[name]["Ebs"], "VolumeType": ""}}
+        if alias := alias_of(kind, known, "BlockDeviceMapping.Ebs.VolumeType"):
+            names[name] = alias
+            made[name] = {**entries[name], "Ebs": {**entries[name]["Ebs"], "VolumeType": ""}}
     return made, names
 
 

@@ -122,13 +122,11 @@ def _kept(ctx: Context, pair: Pair, *, waited: bool) -> EC2Error | None:
         return in_use(pair)
     snapshots = ctx.user.volume.snapshots(volume_id=pair.item.os_id)
     if snapshots and all(states.status_of(row) == states.DELETING for row in snapshots):
-        # Later on by the code that clients try again at.
-        return (
-            EC2Error(
-                "VolumeInUse", f"Snapshots of the volume '{pair.item.id}' are still being deleted."
-            )
-            if waited
-            else None
+        if not waited:
+            return None
+        # By the code that clients try again at.
+        return EC2Error(
+            "VolumeInUse", f"Snapshots of the volume '{pair.item.id}' are still being deleted."
         )
     if snapshots:
         return EC2Error(

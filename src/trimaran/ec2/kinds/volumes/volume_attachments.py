@@ -23,6 +23,7 @@ from trimaran.ec2.kinds.instances.instance_kind import Instances
 from trimaran.ec2.kinds.instances.launch_types import name_of_volume
 from trimaran.ec2.kinds.volumes import volume_states as states
 from trimaran.ec2.kinds.volumes.volume_kind import ATTACHED, TYPE, attachments
+from trimaran.ec2.kinds.volumes.volume_types import Choice
 from trimaran.ec2.kinds.volumes.volume_view import moment
 from trimaran.ec2.reconcile import reconcile
 from trimaran.ec2.reconcile_kind import Pair, View
@@ -155,7 +156,7 @@ def _name_type(pair: Pair, instance: Pair, row: Mapping[str, Any]) -> None:
     """Notes in the pair at hand what a launch called the type of a volume that came with it."""
     name = name_of_volume(instance.item.data, instance.body, row.get("device"))
     if name and TYPE not in pair.item.data:
-        pair.item.data[TYPE] = {"alias": name, "name": pair.body.get("volume_type")}
+        pair.item.data.update(Choice(alias=name).noted(pair.body.get("volume_type")))
 
 
 def _deletes(server: Mapping[str, Any], volume_os_id: str) -> bool:

@@ -9,7 +9,7 @@ the request is refused; nothing that was asked for is ignored (F54).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,6 +65,24 @@ def refuse_promises(request: Request) -> None:
             raise unsupported(f"The parameter {name} is not supported by this cloud's volumes.")
 
 
+def alias_of(asked: str, known: Container[str], parameter: str = "VolumeType") -> str:
+    """EC2's own name of a type where it means Cinder's default, or "" for a type of Cinder.
+
+    Args:
+        asked: the name in the request.
+        known: the names of Cinder's types.
+        parameter: where it stands in the request.
+
+    Raises:
+        EC2Error: ``InvalidParameterValue`` for a type that nobody knows.
+    """
+    if asked in known:
+        return ""
+    if asked not in AWS_TYPES:
+        raise invalid_value(parameter, asked, "Unknown volume type.")
+    return asked
+
+
 def names_type(request: Request) -> bool:
     """Whether a request says anything about the type, so that the types have to be listed."""
     return any(request.get(name) for name in ("VolumeType", "Encrypted", "MultiAttachEnabled"))
@@ -95,9 +113,7 @@ def choose_type(
     if not (asked or secret or shared):
         return Choice()
     rows = {row["name"]: row for row in types}
-    alias = asked if asked not in rows else ""
-    if alias and alias not in AWS_TYPES:
-        raise invalid_value("VolumeType", asked, "Unknown volume type.")
+    alias = alias_of(asked, rows) if asked else ""
     candidates = [rows[asked]] if asked in rows else [rows[name] for name in sorted(rows)]
     if shared:
         candidates = [row for row in candidates if _is_shared(row)]
