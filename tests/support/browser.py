@@ -192,11 +192,15 @@ class Window:
         expect(column.locator(".ant-tag", has_text=text)).to_be_visible(timeout=PATIENCE_MS)
 
     def go_on(self, step: str) -> None:
-        """Goes to the next step of a long form."""
+        """Goes to the next step of a long form, and waits for its lists.
+
+        The last of them to come gives the step's fields their first values again.
+        """
         self.page.get_by_role("button", name=f"Next: {step}", exact=True).click()
         expect(self.page.locator(".ant-steps-item-active")).to_contain_text(
             step, timeout=PATIENCE_MS
         )
+        self.settle()
 
     def confirm(self) -> None:
         """Sends a form; 2022 says "Confirm" where today says "OK"."""
@@ -208,6 +212,8 @@ class Window:
         page, form = self.page, "create network"
         self.open("/network/networks")
         page.get_by_role("button", name="Create Network").click()
+        field(page, form, "name").wait_for()
+        self.settle()
         field(page, form, "name").fill(name)
         if page.locator("#form-item-col-availableZone .ant-form-item-required").count():
             field(page, form, "availableZone").click()
