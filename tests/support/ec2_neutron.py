@@ -22,7 +22,7 @@ class Neutron(Groups):
     Attributes:
         topology: the objects by collection and id; change them behind the facade's back.
         most: quotas by collection.
-        refusals: (method, path pattern) by which requests fail once, with what they answer.
+        malformed: collections in which each create is refused as malformed.
     """
 
     def __init__(self, mock: requests_mock.Mocker) -> None:
@@ -32,6 +32,7 @@ class Neutron(Groups):
             name: {} for name in ("networks", "subnets", "ports", "routers", "floatingips")
         }
         self.most: dict[str, int] = {}
+        self.malformed: set[str] = set()
         self.external = self.put("networks", name="public", project_id=OPERATOR, external=True)
 
     # -- things ---------------------------------------------------------------
@@ -127,6 +128,8 @@ class Neutron(Groups):
         owned = [r for r in self.topology[what].values() if r["project_id"] == body["project_id"]]
         if len(owned) >= self.most.get(what, 1000):
             return self._no(response, 409, "OverQuota")
+        if what in self.malformed:
+            return self._no(response, 400, "HTTPBadRequest")
         if what == "subnets":
             refused = self._bad_subnet(body)
             if refused:

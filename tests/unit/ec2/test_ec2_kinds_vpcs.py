@@ -334,6 +334,18 @@ def test_a_range_that_only_neutron_knows_is_taken(openstack: Neutron, me: Caller
 
 
 @pytest.mark.parametrize("what", ["networks", "subnets", "ports"])
+def test_neutron_s_other_refusals_say_nothing_of_ranges(
+    openstack: Neutron, me: Caller, what: str
+) -> None:
+    vpc = _vpc(me)
+    before = (openstack.left(), _items(me))
+    openstack.malformed = {what}
+    refused = code_of(me, create_subnet, VpcId=vpc, CidrBlock="10.0.1.0/24")
+    assert refused == "InvalidParameterValue"
+    assert (openstack.left(), _items(me)) == before
+
+
+@pytest.mark.parametrize("what", ["networks", "subnets", "ports"])
 def test_a_quota_of_subnets_leaves_nothing(openstack: Neutron, me: Caller, what: str) -> None:
     vpc = _vpc(me)
     before = (openstack.left(), _items(me))

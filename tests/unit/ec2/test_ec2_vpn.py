@@ -25,7 +25,7 @@ from trimaran.ec2.kinds.vpcs.route_table import (
     disable_vgw_route_propagation,
     enable_vgw_route_propagation,
 )
-from trimaran.ec2.kinds.vpcs.subnet import delete_subnet
+from trimaran.ec2.kinds.vpcs.subnet import delete_subnet, describe_subnets
 from trimaran.ec2.kinds.vpcs.subnet_create import create_subnet
 from trimaran.ec2.kinds.vpcs.vpc import delete_vpc
 from trimaran.ec2.kinds.vpcs.vpc_create import create_vpc
@@ -68,6 +68,7 @@ CALLS = (
     (Network, "delete_ipsec_connection"),
     (Database, "write"),
 )
+PLUGS = ((Network, "create_network"), (Network, "add_router_interface"))
 
 Row = dict[str, Any]
 
@@ -274,6 +275,52 @@ def test_a_cloud_without_vpn(openstack: Vpn, me: Caller, vpc: str, vgw: str, cgw
     me(delete_customer_gateway, CustomerGatewayId=cgw)
     me(delete_vpn_gateway, VpnGatewayId=vgw)
     me(delete_subnet, SubnetId=make_subnet(me, vpc, "10.0.1.0/24"))
+
+
+def test_a_gateway_that_comes_while_a_subnet_is_made(
+    openstack: Vpn, me: Caller, vpc: str, vgw: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its attachment is noted, and has not come to the router yet."""
+    plug = Network.add_router_interface
+
+    def noted_meanwhile(*args: Any) -> Any:
+        note = sa.update(ItemRow).where(ItemRow.id == vgw).values(vpc_id=vpc)
+        me.db.write(lambda s: s.execute(note))
+        return plug(*args)
+
+    monkeypatch.setattr(Network, "add_router_interface", noted_meanwhile)
+    subnet = make_subnet(me, vpc, "10.0.1.0/24")
+    assert gateway_of(openstack, vpc)
+    assert openstack.vpn_names("vpnservices") == [subnet]
+
+
+def test_a_subnet_is_made_also_when_neutron_refuses_its_service(
+    openstack: Vpn, me: Caller, vpc: str, vgw: str
+) -> None:
+    me(attach_vpn_gateway, VpcId=vpc, VpnGatewayId=vgw)
+    openstack.most_vpn["vpnservices"] = 0
+    subnet = make_subnet(me, vpc, "10.0.1.0/24")
+    assert openstack.vpn_names("vpnservices") == []
+    openstack.most_vpn.clear()
+    run_all(me)
+    assert openstack.vpn_names("vpnservices") == [subnet]
+
+
+def test_a_subnet_that_goes_while_a_gateway_is_attached(
+    openstack: Vpn, me: Caller, vpc: str, subnet: str, vgw: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = make_subnet(me, vpc, "10.0.2.0/24")
+    serve = Network.create_vpn_service
+
+    def gone_meanwhile(network: Network, body: Row) -> Any:
+        if body["name"] == subnet:
+            monkeypatch.setattr(Network, "create_vpn_service", serve)
+            me(delete_subnet, SubnetId=subnet)
+        return serve(network, body)
+
+    monkeypatch.setattr(Network, "create_vpn_service", gone_meanwhile)
+    me(attach_vpn_gateway, VpcId=vpc, VpnGatewayId=vgw)
+    assert openstack.vpn_names("vpnservices") == [other]
 
 
 def test_a_refused_service_leaves_nothing_attached(
@@ -605,6 +652,23 @@ def test_a_gateway_whose_process_died_is_detached_or_not(
     assert attached == (at == 0), deaths.moment
     assert gateway_of(openstack, vpc) == attached
     assert openstack.vpn_names("vpnservices") == ([subnet] if attached else [])
+
+
+@pytest.mark.parametrize("at", range(10))
+def test_a_subnet_whose_process_died_is_there_with_its_service_or_not(
+    openstack: Vpn, me: Caller, vpc: str, vgw: str, at: int
+) -> None:
+    me(attach_vpn_gateway, VpcId=vpc, VpnGatewayId=vgw)
+    before = openstack.left()
+    deaths = Deaths(at)
+    with dying(deaths, *CALLS, *PLUGS), pytest.raises(Death):
+        make_subnet(me, vpc, "10.0.1.0/24")
+    run_all(me)
+    shown = [row["SubnetId"] for row in me(describe_subnets)["Subnets"]]
+    assert openstack.vpn_names("vpnservices") == shown, deaths.moment
+    if not shown:
+        assert openstack.left() == before, deaths.moment
+    assert len(shown) == (at > 6), deaths.moment
 
 
 @pytest.mark.parametrize("at", range(12))

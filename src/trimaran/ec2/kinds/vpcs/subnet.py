@@ -12,14 +12,13 @@ from trimaran.db.queries import ec2 as queries
 from trimaran.db.queries.ec2 import Item
 from trimaran.ec2 import ids, journal
 from trimaran.ec2.context import Context
-from trimaran.ec2.kinds.vpcs import topology_raze
+from trimaran.ec2.kinds.vpcs import topology, topology_raze
 from trimaran.ec2.kinds.vpcs.default_vpc import with_default_vpc
 from trimaran.ec2.kinds.vpcs.subnet_create import default_zone
 from trimaran.ec2.kinds.vpcs.subnet_kind import ZONE, Subnets
 from trimaran.ec2.kinds.vpcs.subnet_plug import ports_of
 from trimaran.ec2.kinds.vpcs.subnet_view import shown_subnet
 from trimaran.ec2.kinds.vpcs.vpc_kind import DELETING, STAGE, being_made, in_use
-from trimaran.ec2.kinds.vpn import vpn_sync
 from trimaran.ec2.protocol import filters, paging
 from trimaran.ec2.protocol.errors import missing
 from trimaran.ec2.reconcile import reconcile
@@ -121,8 +120,9 @@ def delete_subnet(ctx: Context, request: Request) -> dict[str, Any]:
     except Conflict as error:
         staged = replace(item, data={**item.data, STAGE: DELETING})
         if topology_raze.still_there(ctx, ctx.user, staged):
-            ctx.db.write(lambda s: _take_back(s, ctx, subnet_id, job_id))
-            vpn_sync.sync_soon(ctx, item.vpc_id or "")
+            vpc_id = item.vpc_id or ""
+            following = ctx.db.write(lambda s: _take_back(s, ctx, subnet_id, vpc_id, job_id))
+            topology.follow(ctx, vpc_id, following)
             raise in_use("subnet", subnet_id) from error
         raise
     except TrimaranError:
@@ -153,9 +153,10 @@ def _stage(session: Session, ctx: Context, item: Item) -> str:
     return topology_raze.begin(session, ctx, [item.id], [])
 
 
-def _take_back(session: Session, ctx: Context, subnet_id: str, job_id: str) -> None:
+def _take_back(session: Session, ctx: Context, subnet_id: str, vpc_id: str, job_id: str) -> str:
     topology_raze.restore(session, ctx.project_id, subnet_id)
     journal.end(session, job_id)
+    return topology.begin(session, ctx, vpc_id)
 
 
 def _finish(session: Session, ctx: Context, subnet_id: str, job_id: str) -> None:

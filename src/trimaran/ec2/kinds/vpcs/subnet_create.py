@@ -21,7 +21,7 @@ from trimaran.ec2.context import Context
 from trimaran.ec2.kinds.availability_zone import check_zone, zones
 from trimaran.ec2.kinds.item_store import shown_tags, store_items
 from trimaran.ec2.kinds.tag_rules import tag_specifications
-from trimaran.ec2.kinds.vpcs import route_push, topology_raze
+from trimaran.ec2.kinds.vpcs import route_push, topology, topology_raze
 from trimaran.ec2.kinds.vpcs.subnet_kind import CIDR, PREFIX, ZONE
 from trimaran.ec2.kinds.vpcs.subnet_plug import make_network, plug
 from trimaran.ec2.kinds.vpcs.subnet_view import shown_subnet
@@ -29,7 +29,7 @@ from trimaran.ec2.kinds.vpcs.vpc_cidr import conflict, outside, subnet_range
 from trimaran.ec2.kinds.vpcs.vpc_create import refuse
 from trimaran.ec2.kinds.vpcs.vpc_kind import CIDR as VPC_CIDR
 from trimaran.ec2.kinds.vpcs.vpc_kind import MAKING, STAGE, locked_vpc, one_vpc
-from trimaran.ec2.kinds.vpn import vpn_sync
+from trimaran.ec2.kinds.vpn.vpn_items import GATEWAY as VPN_GATEWAY
 from trimaran.ec2.protocol.errors import EC2Error
 from trimaran.errors import BadRequest, NotFound, QuotaExceeded, TrimaranError, Unavailable
 
@@ -122,10 +122,13 @@ def make_subnet(
     """
     draft = _reserve(ctx, vpc, cidr, data, tags)
     try:
-        return _make(ctx, draft)
+        item, body, following = _make(ctx, draft)
     except TrimaranError as error:
         _undo(ctx, draft)
         raise refusal(error, cidr) from error
+    if following is not None:
+        topology.follow(ctx, vpc.id, following)
+    return item, body
 
 
 def refusal(error: TrimaranError, cidr: IPv4Network) -> TrimaranError:
@@ -133,8 +136,11 @@ def refusal(error: TrimaranError, cidr: IPv4Network) -> TrimaranError:
     if isinstance(error, QuotaExceeded):
         return EC2Error("SubnetLimitExceeded", "The maximum number of subnets has been reached.")
     if isinstance(error, CloudError) and isinstance(error, BadRequest):
-        overlaps = "overlap" in error.remote_message.lower()
-        return conflict(cidr) if overlaps else outside(cidr)
+        said = error.remote_message.lower()
+        if "overlap" in said:
+            return conflict(cidr)
+        if "cidr" in said:
+            return outside(cidr)
     return error
 
 
@@ -159,24 +165,21 @@ def _reserve(
     return Draft(item, vpc, cidr, job_id)
 
 
-def _make(ctx: Context, draft: Draft) -> tuple[Item, Row]:
-    topology = ctx.db.read(lambda s: route_push.read_topology(s, ctx.project_id, draft.vpc.id))
-    if topology is None or not draft.vpc.os_id:
+def _make(ctx: Context, draft: Draft) -> tuple[Item, Row, str | None]:
+    """The item, Neutron's JSON, and the journal's entry of what is to follow."""
+    known = ctx.db.read(lambda s: route_push.read_topology(s, ctx.project_id, draft.vpc.id))
+    if known is None or not draft.vpc.os_id:
         raise ids.missing_ids([draft.vpc.id])
     name = draft.item.id
-    routes = topology.host_routes(topology.vpc[1], {"cidr": str(draft.cidr)})
+    routes = known.host_routes(known.vpc[1], {"cidr": str(draft.cidr)})
     body = make_network(ctx.user, name, draft.cidr, routes)
     try:
         plug(ctx.user, draft.vpc.os_id, body, name)
     except NotFound as error:
         raise ids.missing_ids([draft.vpc.id]) from error
-    done = ctx.db.write(lambda s: _finish(s, ctx, draft, body["id"]))
-    if done != topology:
-        # A route was changed while the subnet was not there yet to be told.
-        route_push.push_routes(ctx, draft.vpc.id)
-    vpn_sync.sync_soon(ctx, draft.vpc.id)
+    following = ctx.db.write(lambda s: _finish(s, ctx, draft, body["id"], known))
     data = {name: value for name, value in draft.item.data.items() if name != STAGE}
-    return replace(draft.item, data=data, os_id=body["id"]), body
+    return replace(draft.item, data=data, os_id=body["id"]), body, following
 
 
 def finish_subnet(session: Session, ctx: Context, item: Item, os_id: str) -> None:
@@ -192,12 +195,18 @@ def finish_subnet(session: Session, ctx: Context, item: Item, os_id: str) -> Non
         raise Unavailable(service="work")
 
 
-def _finish(session: Session, ctx: Context, draft: Draft, os_id: str) -> route_push.Topology | None:
+def _finish(
+    session: Session, ctx: Context, draft: Draft, os_id: str, known: route_push.Topology
+) -> str | None:
     locked_vpc(session, ctx.project_id, draft.vpc.id)
-    before = route_push.read_topology(session, ctx.project_id, draft.vpc.id)
+    current = route_push.read_topology(session, ctx.project_id, draft.vpc.id)
     finish_subnet(session, ctx, draft.item, os_id)
     journal.end(session, draft.job_id)
-    return before
+    has_vpn = any(ids.kind_of(gateway) == VPN_GATEWAY for gateway in known.gateways)
+    # A route may have been changed while the subnet was not there yet to be told.
+    if current == known and not has_vpn:
+        return None
+    return topology.begin(session, ctx, draft.vpc.id)
 
 
 def _undo(ctx: Context, draft: Draft) -> None:

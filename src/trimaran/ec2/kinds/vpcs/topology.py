@@ -13,6 +13,7 @@ one finds out that it was late.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -24,8 +25,13 @@ from trimaran.ec2 import journal
 from trimaran.ec2.context import Context
 from trimaran.ec2.kinds.vpcs import dhcp_options_ports, route_push, vpc_gateway
 from trimaran.ec2.kinds.vpn import vpn_sync
+from trimaran.errors import TrimaranError
 
+LOG = logging.getLogger(__name__)
 T = TypeVar("T")
+
+#: Seconds until what Neutron refused is told again; who was in the way is done by then.
+PAUSE = 5.0
 
 
 def change(
@@ -74,6 +80,20 @@ def begin(session: Session, ctx: Context, vpc_id: str) -> str:
     payload = {"project": ctx.project_id, "vpc": vpc_id}
     key = f"{vpc_id} {ctx.request_id}"
     return journal.begin(session, ctx.conf, journal.TOPOLOGY, key, payload)
+
+
+def follow(ctx: Context, vpc_id: str, job_id: str) -> None:
+    """Tell Neutron the routes and VPN that follow from a change which stands whatever it says.
+
+    What fails is left to the journal, whose entry the change has begun.
+    """
+    try:
+        route_push.push_routes(ctx, vpc_id)
+    except TrimaranError as error:
+        LOG.warning("%s: routes and VPN of %s: %s", ctx.request_id, vpc_id, error.message)
+        ctx.db.write(lambda s: journal.hasten(s, job_id, PAUSE))
+    else:
+        ctx.db.write(lambda s: journal.end(s, job_id))
 
 
 def tell_all(ctx: Context, cloud: CloudSession, vpc_id: str) -> None:

@@ -10,7 +10,6 @@ One process at a time does it for a VPC, since Neutron would make things twice.
 from __future__ import annotations
 
 import contextlib
-import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,17 +18,15 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from trimaran import work
-from trimaran.cloud import CloudSession, gather
+from trimaran.cloud import CloudError, CloudSession, gather
 from trimaran.db.queries import ec2 as queries
 from trimaran.db.queries.ec2 import Item
-from trimaran.ec2 import journal
 from trimaran.ec2.context import Context
+from trimaran.ec2.kinds.vpcs import vpc_gateway
 from trimaran.ec2.kinds.vpcs.vpc_kind import STAGE
 from trimaran.ec2.kinds.vpn import vpn_items as names
 from trimaran.ec2.protocol.errors import EC2Error, unsupported
-from trimaran.errors import BadRequest, Conflict, NotFound, QuotaExceeded, TrimaranError
-
-LOG = logging.getLogger(__name__)
+from trimaran.errors import BadRequest, Conflict, NotFound, QuotaExceeded
 
 Row = Mapping[str, Any]
 
@@ -166,11 +163,17 @@ def _until_settled(
     told: Wanted | None = None
     with work.hold(ctx.db, f"ec2.vpn.{vpc_id}"):
         while (wanted := read()) is not None and wanted != told:
-            _tell(ctx, cloud, wanted, make=make)
-            told = wanted
+            try:
+                _tell(ctx, cloud, vpc_id, wanted, make=make)
+            except CloudError:
+                # A subnet or a connection may have gone between the look and the call.
+                if read() == wanted:
+                    raise
+            else:
+                told = wanted
 
 
-def _tell(ctx: Context, cloud: CloudSession, wanted: Wanted, *, make: bool) -> None:
+def _tell(ctx: Context, cloud: CloudSession, vpc_id: str, wanted: Wanted, *, make: bool) -> None:
     neutron = cloud.network
     try:
         services = neutron.vpn_services(router_id=wanted.router)
@@ -195,6 +198,9 @@ def _tell(ctx: Context, cloud: CloudSession, wanted: Wanted, *, make: bool) -> N
             doomed.append(row["id"])
     _delete(neutron.delete_ipsec_connection, doomed)
     _delete(neutron.delete_vpn_service, spare)
+    if make and len(kept_services) < len(wanted.services):
+        # Whoever attaches a gateway has noted it, but may not have come to the router yet.
+        vpc_gateway.sync_gateway(ctx, vpc_id, cloud)
     if make:
         _make(ctx, cloud, wanted, kept_services, kept)
 
@@ -296,17 +302,6 @@ def _secrets(cloud: CloudSession, links: Iterable[Link]) -> dict[str, str]:
         return {}
     rows = cloud.network.ike_policies(id=policies)
     return {row["id"]: str(row.get("description") or "") for row in rows}
-
-
-def sync_soon(ctx: Context, vpc_id: str) -> None:
-    """As `sync_vpn`, for what is done without it: what fails is left to the journal."""
-    try:
-        sync_vpn(ctx, vpc_id)
-    except TrimaranError as error:
-        LOG.warning("%s: the VPN of %s: %s", ctx.request_id, vpc_id, error.message)
-        payload = {"project": ctx.project_id, "vpc": vpc_id}
-        key = f"{vpc_id} {ctx.request_id} vpn"
-        ctx.db.write(lambda s: journal.begin(s, ctx.conf, journal.TOPOLOGY, key, payload))
 
 
 def stop_subnet(ctx: Context, cloud: CloudSession, subnet_id: str) -> None:
