@@ -168,7 +168,10 @@ class Window:
 
     def switch(self, project: str) -> None:
         """Goes on in another project."""
-        self.projects().filter(has_text=project).locator("input").check()
+        row = self.projects().filter(has_text=project)
+        row.wait_for()
+        self.settle()
+        row.locator("input").check()
         self.confirm()
         expect(self.header).to_contain_text(project, timeout=PATIENCE_MS)
 
@@ -211,7 +214,11 @@ class Window:
         """Makes a network with a subnet."""
         page, form = self.page, "create network"
         self.open("/network/networks")
-        page.get_by_role("button", name="Create Network").click()
+        button = page.get_by_role("button", name="Create Network")
+        button.wait_for()
+        # A list that comes late closes the form, too.
+        self.settle()
+        button.click()
         field(page, form, "name").wait_for()
         self.settle()
         field(page, form, "name").fill(name)
