@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, Locator, Page, Route, expect, sync_playwright
 
@@ -109,19 +108,6 @@ class Window:
 
     def open(self, path: str) -> None:
         self.page.goto(self.url + path)
-
-    def open_admin(self, path: str) -> None:
-        """Opens a page for administrators.
-
-        The front end sends home whoever's system roles it does not know yet, and
-        shows pages as soon as it knows Neutron's extensions: it is a race.
-        """
-        for _ in range(10):
-            self.open(path)
-            self.settle()
-            if urlsplit(self.page.url).path == path:
-                return
-        raise AssertionError(f"{path} leads to {self.page.url}")
 
     def settle(self) -> None:
         """Waits until the page has asked nothing for a moment.
