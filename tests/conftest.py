@@ -43,7 +43,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Show why a test was run once more: that it passed then explains nothing."""
     for report in terminalreporter.stats.get("rerun", []):
         terminalreporter.section(f"first run of {report.nodeid}")
-        report.toterminal(terminalreporter._tw)
+        terminalreporter.write_line(report.longreprtext)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeScheduling:
